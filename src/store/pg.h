@@ -68,6 +68,11 @@ struct pg_conn {
 int pg_connect(struct pg_conn *conn, const char *address, char **ret_why);
 void pg_disconnect(struct pg_conn *conn);
 /**
+ * Has warnings of the connection noted in `conn`. pg_connect() has done so; whoever copies a
+ * struct pg_conn does it for the copy.
+ */
+void pg_note_warnings(struct pg_conn *conn);
+/**
  * Runs one statement and waits for its rows. NULL: there is no connection any more, or the database
  * refused it; *ret_why (caller frees; may be NULL) says more.
  */

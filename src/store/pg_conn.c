@@ -90,12 +90,17 @@ int pg_connect(struct pg_conn *conn, const char *address, char **ret_why)
 		pg_disconnect(conn);
 		return -ENOTCONN;
 	}
-	PQsetNoticeReceiver(conn->conn, handle_notice, conn);
+	pg_note_warnings(conn);
 	int r = pg_run_all(conn, SETTINGS, ret_why);
 	if (r < 0) {
 		pg_disconnect(conn);
 	}
 	return r;
+}
+
+void pg_note_warnings(struct pg_conn *conn)
+{
+	PQsetNoticeReceiver(conn->conn, handle_notice, conn);
 }
 
 void pg_disconnect(struct pg_conn *conn)

@@ -15,7 +15,11 @@ bool pg_reader_take(struct pg *pg, struct pg_conn *ret)
 		*ret = pg->readers[--pg->reader_count];
 	}
 	pthread_mutex_unlock(&pg->lock);
-	return pg_is_alive(ret) || pg_connect(ret, pg->address, NULL) == 0;
+	if (!pg_is_alive(ret)) {
+		return pg_connect(ret, pg->address, NULL) == 0;
+	}
+	pg_note_warnings(ret);
+	return true;
 }
 
 void pg_reader_give(struct pg *pg, struct pg_conn *conn)

@@ -2,6 +2,7 @@
 #include "engine.h"
 #include "fault_disk.h"
 #include "memory_engine.h"
+#include "pg.h"
 #include "postgres.h"
 #include "rig.h"
 #include "session_internal.h"
@@ -486,6 +487,26 @@ static void an_epoch_is_changed_for_good(void **state)
 	assert_int_equal(shown(rig, "s"), 3);
 }
 
+/** A connection goes from one reader to the next; its warnings are for the one that has it. */
+static void a_warning_is_noted_where_the_connection_is(void **state)
+{
+	const struct rig *rig = *state;
+	struct pg *pg = pg_of(rig->table->store);
+	struct pg_conn first;
+	struct pg_conn second;
+	assert_true(pg_reader_take(pg, &first));
+	const PGconn *conn = first.conn;
+	pg_reader_give(pg, &first);
+	assert_true(pg_reader_take(pg, &second));
+	assert_ptr_equal(second.conn, conn);
+	first.has_warned = second.has_warned = false;
+	assert_int_equal(
+		pg_run_all(&second, "DO $$ BEGIN RAISE WARNING 'not replicated'; END $$", NULL), 0);
+	assert_true(second.has_warned);
+	assert_false(first.has_warned);
+	pg_reader_give(pg, &second);
+}
+
 int main(void)
 {
 #define CASE(name)                                                         \
@@ -505,6 +526,8 @@ int main(void)
 		CASE(a_session_comes_back_into_memory),
 		CASE(sessions_are_listed_and_deleted),
 		CASE(an_epoch_is_changed_for_good),
+		cmocka_unit_test_setup_teardown(
+			a_warning_is_noted_where_the_connection_is, setup_postgres, teardown),
 	};
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests_name("engines", tests, postgres_set_up, postgres_tear_down);
