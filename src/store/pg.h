@@ -1,15 +1,16 @@
 /*
- * The engine whose sessions are in PostgreSQL: what its files share. A session is a row of
- * holdfast_session; its records, events, names and blobs are rows of other tables by its `sid`, a
- * random number of its own, so that another session of the same name has nothing of it.
+ * Declarations shared by the files of the PostgreSQL engine. A session is a row of
+ * holdfast_session; its records, events, names and blobs are rows of other tables, found by its
+ * `sid`. That is a random number, so a later session with the same id shares no rows with it.
  *
- * Data goes one way: what gathers in a tick is a group -> one transaction on the writer's thread,
- * in one round trip -> the logs on the loop -> synced(). A session whose fence is old is left out
- * of the transaction, and reported. A connection that is lost while a group is on its way leaves
- * its fate unknown: the fences of its sessions are raised on a new connection, which waits for what
- * the old one still does, or makes it void; then the numbers of their last records tell.
+ * Data flows one way: the inputs of a tick form a group -> the writer's thread commits it as one
+ * transaction, in one round trip -> the loop updates the logs -> synced(). The transaction leaves
+ * out, and reports, each session whose fence is out of date. If the connection breaks while a group
+ * is in flight, its outcome is unknown. Then the fences of its sessions are raised on a new
+ * connection: this waits for the old backend's transaction to end, or makes it fail later, and the
+ * number of each session's last record then tells whether the group was committed.
  *
- * proto/store-format.md has the tables.
+ * proto/store-format.md describes the tables.
  */
 #ifndef HOLDFAST_STORE_PG_H
 #define HOLDFAST_STORE_PG_H
@@ -21,7 +22,7 @@
 #include <libpq-fe.h>
 #include <pthread.h>
 
-/* Types of PostgreSQL, and arrays of them, by their OIDs (pg_type.dat in its sources). */
+/* OIDs of PostgreSQL's types and array types (pg_type.dat in its sources). */
 enum pg_type {
 	PG_BYTEA = 17,
 	PG_BIGINT = 20,
@@ -31,84 +32,90 @@ enum pg_type {
 	PG_BIGINT_ARRAY = 1016,
 };
 
-/* --- pg_wire.c: parameters and results, in binary --- */
+/* --- pg_wire.c: parameters and results in binary format --- */
 
 #define PG_PARAMS_MAX 24
 struct pg_params {
 	int count;
 	Oid types[PG_PARAMS_MAX];
 	struct buffer values[PG_PARAMS_MAX];
-	uint32_t elements[PG_PARAMS_MAX]; /* of an array */
+	uint32_t elements[PG_PARAMS_MAX]; /* how many, if it is an array */
 };
 
 void pg_params_finish(struct pg_params *params);
-/** Adds a parameter; returns its place. */
+/** Appends a parameter; returns its index. */
 int pg_add_bigint(struct pg_params *params, int64_t value);
 int pg_add_text(struct pg_params *params, const char *text, size_t len);
 int pg_add_null_text(struct pg_params *params);
 int pg_add_bytea(struct pg_params *params, const void *bytes, size_t len);
-/** The same of an array, without elements. */
+/** Appends an empty array; returns its index. */
 int pg_add_array(struct pg_params *params, enum pg_type type);
-/** Adds an element to it. */
+/** Appends an element to the array at index `place`. */
 void pg_put_bigint(struct pg_params *params, int place, int64_t value);
 void pg_put_bytes(struct pg_params *params, int place, const void *bytes, size_t len);
 void pg_put_null(struct pg_params *params, int place);
 
+/** The value of a bigint column; 0 if it is NULL. */
 int64_t pg_get_bigint(const PGresult *result, int row, int column);
 
-/* --- pg_conn.c: connections; all of it blocks --- */
+/* --- pg_conn.c: connections; all functions block --- */
 
 struct pg_conn {
-	PGconn *conn; /* NULL: not connected */
-	unsigned prepared; /* a bit for each statement that it knows by its number */
-	bool has_warned; /* a commit may not have come to where it should */
+	PGconn *conn; /* NULL while not connected */
+	unsigned prepared; /* bit N: statement number N has been prepared */
+	bool has_warned; /* the database has warned: a commit may not have reached the standby */
 };
 
-/** Connects; *ret_why (caller frees) says why not. */
+/** Connects. Returns 0 or a negative errno, and the reason in *ret_why (caller frees). */
 int pg_connect(struct pg_conn *conn, const char *address, char **ret_why);
 void pg_disconnect(struct pg_conn *conn);
 /**
- * Has warnings of the connection noted in `conn`. pg_connect() has done so; whoever copies a
- * struct pg_conn does it for the copy.
+ * Makes the connection's warnings set `conn->has_warned`. pg_connect() does this; a caller that
+ * copies a struct pg_conn has to do it for the copy.
  */
 void pg_note_warnings(struct pg_conn *conn);
 /**
- * Runs one statement and waits for its rows. NULL: there is no connection any more, or the database
- * refused it; *ret_why (caller frees; may be NULL) says more.
+ * Runs one statement and returns its result (caller clears it). Returns NULL if the connection is
+ * lost or the database refuses the statement; `ret_why` may be NULL, else *ret_why (caller frees)
+ * is the reason.
  */
 PGresult *pg_run(struct pg_conn *conn, const char *sql, struct pg_params *params, char **ret_why);
-/** The same of statements without parameters and rows. */
+/** Runs statements that have neither parameters nor rows. Returns 0 or -EIO. */
 int pg_run_all(struct pg_conn *conn, const char *sql, char **ret_why);
 bool pg_is_alive(const struct pg_conn *conn);
 
 /** A statement of a group. */
 struct pg_statement {
-	unsigned number; /* below 32: that of its text, for the life of a connection */
+	unsigned number; /* below 32; the same number always stands for the same `sql` */
 	const char *sql;
 	const struct pg_params *params;
-	PGresult *result; /* its rows: the caller's */
+	PGresult *result; /* returned; the caller clears it */
 };
 /**
- * Runs them as one transaction, in one round trip. 0; -ENOTCONN: nobody knows what became of them;
- * -EAGAIN: nothing has, and it is worth another try; -ENOSPC, -EIO: they are refused.
+ * Runs the statements as one transaction, in one round trip. Returns 0 if it was committed,
+ * -ENOTCONN if the outcome is unknown, -EAGAIN if it was rolled back and is worth a retry, and
+ * -ENOSPC or -EIO if the database refused it.
  */
 int pg_run_group(
 	struct pg_conn *conn, struct pg_statement *statements, size_t count, char **ret_why);
 
 /* --- pg_schema.c --- */
 
-/** Begins a transaction that one server at a time is in. */
+/** Begins a transaction that excludes all others begun with this function, on any server. */
 int pg_begin_alone(struct pg_conn *conn, char **ret_why);
-/** Ends it: nothing has happened in it if `status` < 0, which is returned then. */
+/** Commits it; if `status` is negative, rolls it back and returns `status`. */
 int pg_end_alone(struct pg_conn *conn, int status, char **ret_why);
-/* Who migrates sessions into a database or out of it has this lock; servers that start look. "hfmove" in ASCII. */
+/*
+ * Advisory lock of a migration into or out of the database; a server tests it when it starts. The
+ * number is "hfmove" in ASCII.
+ */
 #define PG_MOVING_LOCK "114789131974245"
-/** Makes the tables, or brings those of an older version up to date. */
+/** Creates the tables, or upgrades those of an older version. */
 int pg_schema_make(struct pg_conn *conn, char **ret_why);
-/** Whether there are tables, and this program knows them; changes nothing. */
+/** Checks that the tables exist in a version that this program can read; changes nothing. */
 int pg_schema_check(struct pg_conn *conn, char **ret_why);
 
-/* --- pg_group.c: what gathers, and the transaction that it becomes --- */
+/* --- pg_group.c: groups of inputs on the loop's thread --- */
 
 struct pg_record {
 	struct list link;
@@ -119,111 +126,111 @@ struct pg_record {
 	char data[];
 };
 
-/** What a group has of one log. */
+/** The part of a group that belongs to one log. */
 struct pg_part {
 	struct log_part part; /* the first member */
 	int64_t sid;
-	char *id; /* of a new one */
+	char *id; /* set if the session is new */
 	uint64_t epoch;
 	uint64_t fence;
-	uint64_t after; /* the number of the log's last record before these */
-	uint64_t last; /* and of the last of these */
+	uint64_t after; /* number of the log's last record before this part */
+	uint64_t last; /* number of the last record in this part; `after` if it has none */
 	struct list records; /* struct pg_record */
 	bool is_new;
 	bool is_deletion;
-	/* What is saved of the log as it was before this group. */
+	/* Saved state: the log as it was before this group. */
 	bool has_save;
-	bool forgets_records; /* it is all there is: the session is at rest */
+	bool forgets_records; /* the session is at rest: its saved state replaces all records */
 	struct buffer metadata;
 	struct buffer names; /* lines */
-	uint64_t names_at;
-	uint64_t trim_before; /* records before it are needed no more */
-	uint64_t prune_from; /* pruned events: those from here on … */
-	uint64_t prune_before; /* … and before this go; 0: none */
-	/* The thread's answer. */
-	bool is_there;
-	bool is_fenced;
-	uint64_t fence_now;
-	uint64_t raises; /* of it that nobody knows of whether they happened */
-	bool was_tried_again; /* after its answer was lost */
-	bool is_behind; /* the database has less of it than it had */
+	uint64_t names_at; /* offset of `names` among all lines of names */
+	uint64_t trim_before; /* delete the records before this number */
+	uint64_t prune_from; /* pruned events: delete those from this seq … */
+	uint64_t prune_before; /* … to before this one; 0: delete nothing */
+	/* Result, from the writer's thread. */
+	bool is_there; /* the part is committed */
+	bool is_fenced; /* the session belongs to another server; nothing was committed */
+	uint64_t fence_now; /* the session's fence by now */
+	uint64_t raises; /* attempts to raise the fence whose outcome is unknown */
+	bool was_tried_again; /* after the answer to an earlier try was lost */
+	bool is_behind; /* the database has fewer records than this server has committed */
 };
 
-/* Who has a session: a random number in hex digits, a new one with each lease that was not renewed. */
+/* Owners of sessions: 16 random hex digits, new at each start and after the loss of a lease. */
 #define PG_OWNER_SIZE 20
 
 struct pg_group {
 	struct list parts; /* struct pg_part */
 	uint64_t lsn;
 	size_t bytes;
-	char owner[PG_OWNER_SIZE]; /* who new sessions belong to */
-	int status; /* 0, or a negative errno: the database refuses it */
+	char owner[PG_OWNER_SIZE]; /* owner of new sessions */
+	int status; /* result: 0, or a negative errno if it was not committed */
 };
 
-/** What the engine keeps of a log: session_log.engine_data. */
+/** The engine's state of a log: session_log.engine_data. */
 struct pg_log {
 	struct session_log *log;
 	int64_t sid;
 	struct pg_part *gathering;
 	bool in_flight;
 	bool is_new; /* its RECORD_CREATE has not been gathered yet */
-	uint64_t snapshot; /* number of the newest snapshot that is durable; 0: none */
-	size_t records; /* since then */
-	size_t bytes;
-	bool has_records; /* the database has some of it */
+	uint64_t snapshot; /* number of the newest durable snapshot; 0: none */
+	size_t records; /* appended since a snapshot was last forced, */
+	size_t bytes; /* and the size of their data */
+	bool has_records; /* the database has records of it */
 	/* Retention: pg_prune.c. */
 	struct list prune_link; /* pg.prunes */
-	uint64_t rows_from; /* the first event that the database has; the log may begin later */
-	uint64_t pruned_bytes; /* since its blobs were looked through */
+	uint64_t rows_from; /* first event in the database; pruning moves log->first_seq first */
+	uint64_t pruned_bytes; /* since unused blobs were last swept */
 };
 
-/** Which database this is: pg_place.c. */
+/** Identity of the database: pg_place.c. */
 struct pg_place {
-	atomic_llong
-		n; /* grows when it is found to be another one; of what a thread has seen last */
-	int64_t known; /* the loop's: that of its logs */
-	atomic_llong
-		noted; /* the newest that has been seen: a copy that has an older one is older */
+	/* holdfast_place.n as last seen by any thread; grows when an older copy is put to use. */
+	atomic_llong n;
+	int64_t known; /* `n` of the database that the logs in memory are from; loop only */
+	/* Newest holdfast_place.noted seen: a database with an older one is an older copy. */
+	atomic_llong noted;
 };
 
 #define PG_READERS 4
 struct pg {
 	struct shelf shelf;
-	char writer_name[PG_OWNER_SIZE]; /* of what this process puts there */
+	char writer_name[PG_OWNER_SIZE]; /* holdfast_access.writer of this process */
 	struct store *store;
 	char *address;
 	struct pg_nodes *nodes; /* the lease: pg_nodes.c */
 	struct pg_place place;
-	/* The writer, whose thread has `conn` and the group in flight while it works. */
+	/* The writer: while is_busy, its thread owns `conn`, `is_in_doubt` and `flight`. */
 	struct worker *writer;
 	struct pg_conn conn;
-	bool is_in_doubt; /* the thread's: what became of the group is not known */
-	struct pg_group gather;
-	struct pg_group flight;
+	bool is_in_doubt; /* the outcome of the group in flight is unknown */
+	struct pg_group gather; /* the next group */
+	struct pg_group flight; /* the group that is being committed */
 	bool is_busy;
 	uv_timer_t *retry;
-	atomic_ullong
-		give_up_at; /* the thread waits for the database until then, uv_hrtime(); 0: for ever */
-	atomic_bool is_stopping; /* for the thread pool: what can wait need not be done */
-	bool has_garbage;
+	/* When the writer stops waiting for the database (uv_hrtime()); 0: never. */
+	atomic_ullong give_up_at;
+	atomic_bool is_stopping; /* jobs on the thread pool skip work that can wait */
+	bool has_garbage; /* a session has been deleted since the last sweep began */
 	bool is_sweeping;
-	struct list prunes; /* struct pg_log: those of which something is to be pruned */
-	bool is_pruning; /* a thread finds out what */
-	size_t cuts_open; /* logs that begin later than the database's rows of them */
-	/* Connections for whoever reads on the thread pool. */
-	pthread_mutex_t lock;
-	struct list uploads; /* of pg_blobs.c */
+	struct list prunes; /* struct pg_log that have something to prune */
+	bool is_pruning; /* a thread is finding out how much */
+	size_t cuts_open; /* logs whose pruned rows are still in the database */
+	/* Connections for readers on the thread pool. */
+	pthread_mutex_t lock; /* for the members below */
+	struct list uploads; /* pg_blobs.c */
 	struct pg_conn readers[PG_READERS];
-	size_t reader_count; /* of them are idle */
+	size_t reader_count; /* idle connections in `readers` */
 };
 
 struct pg *pg_of(const struct store *store);
 struct pg_log *pg_log_of(const struct session_log *log);
-/** A log that this engine has: of a session that is there, or new. */
+/** Attaches the engine's state to a log. `is_new`: the session has no row in the database yet. */
 void pg_log_begin(struct session_log *log, int64_t sid, bool is_new);
 void pg_groups_init(struct pg *pg);
 void pg_groups_finish(struct pg *pg);
-/* Of struct store_engine. */
+/* Operations of struct store_engine. */
 int64_t pg_append(struct session_log *log, const struct record *record);
 struct log_part *pg_get_part(struct session_log *log);
 void pg_launch(struct store *store);
@@ -233,132 +240,155 @@ void pg_save(struct session_log *log);
 int pg_rest(struct session_log *log);
 void pg_remove(struct session_log *log);
 void pg_drop(struct session_log *log);
-/** The flight has been told of by the thread. */
+/** The writer's thread is done with the group in flight. On the loop. */
 void pg_group_land(struct pg *pg);
 
 /* --- pg_write.c: the transaction; the writer's thread --- */
 
-/** Makes the group in flight durable, whatever happens to the connection meanwhile. */
+/** Commits the group in flight, reconnecting if needed; flight.status is the result. */
 void pg_write(struct pg *pg);
 
 /* --- pg_read.c --- */
 
-/** A connection for the thread pool; false if there is none to be had. */
+/**
+ * Lends a connection to a job on the thread pool; pg_reader_give() takes it back. Returns false if
+ * it cannot connect.
+ */
 bool pg_reader_take(struct pg *pg, struct pg_conn *ret);
 void pg_reader_give(struct pg *pg, struct pg_conn *conn);
-/** One statement on such a connection, twice if the first one turns out to be gone. */
+/**
+ * Runs one statement on such a connection, and again on another one if that turns out to be broken.
+ * Returns NULL on failure.
+ */
 PGresult *pg_query(struct pg *pg, const char *sql, struct pg_params *params);
 void pg_read(struct session_log *log, struct log_read *read);
 int pg_load_names(struct session_log *log, bool now);
 void pg_rewind(struct store *store);
-/** Takes away the rows of deleted sessions, little by little. */
+/** Deletes the rows of deleted sessions in small steps, on the thread pool. */
 void pg_sweep(struct pg *pg);
 
 /* --- pg_prune.c --- */
 
-/** Of struct store_engine. */
+/** Operation of struct store_engine. */
 void pg_prune(struct store *store);
-/** Rows that were to go are gone. */
+/** The pruned rows of `part` have been deleted. */
 void pg_prune_landed(struct session_log *log, const struct pg_part *part);
-/** The log is about to go from memory. */
+/** The log is about to be freed. */
 void pg_prune_drop(struct session_log *log);
 
 /* --- pg_take.c --- */
 
-/** Which sessions are wanted, of those that no living node has. */
+/** Which sessions to take, of those that no living node owns. */
 struct pg_wish {
-	const char *owner; /* who is to have them */
-	const char *id; /* one, or NULL: any */
-	int64_t most;
-	/* By their sids, those that `owner` has without knowing what is in them. */
+	const char *owner; /* the new owner */
+	const char *id; /* the session, or NULL for any */
+	int64_t most; /* how many, at most */
+	/* sids of sessions that `owner` may already own but has not read. */
 	const int64_t *again;
 	size_t again_count;
 };
-/** What the database has of those that were taken. */
+/** The rows of the sessions that were taken. */
 struct pg_taken {
 	PGresult *sessions;
-	PGresult *events; /* NULL with those behind it: there are no sessions */
+	PGresult *events; /* NULL, like the next two, if there are no sessions */
 	PGresult *records;
 	PGresult *blobs;
-	int64_t place; /* pg_place.n of the database that they are of */
+	int64_t place; /* holdfast_place.n of the database they were read from */
 };
 
 /**
- * Takes them, and reads what there is of them. Blocks. -EINPROGRESS: it is not certain that they
- * are taken; those in `taken` are to be taken again. Any other error: none is.
+ * Takes the sessions and reads their rows. Blocks. Returns -EINPROGRESS if it is uncertain whether
+ * they were taken: those in `taken` have to be taken again. After any other error none was taken.
  */
 int pg_take(
 	struct pg_conn *conn, const struct pg_wish *wish, struct pg_taken *taken, char **ret_why);
 void pg_taken_finish(struct pg_taken *taken);
-/** Makes logs of them. While the store is open, one that is damaged is left out. */
+/**
+ * Makes logs of the sessions. While the store opens, a damaged one fails the call with -EBADMSG and
+ * the reason in *ret_why (caller frees); later it is logged and left out.
+ */
 int pg_adopt(struct pg *pg, const struct pg_taken *taken, char **ret_why);
-/** Gives the owner of a log its records. */
+/** Replays the rows from `first` to before `end`, which are records of this log. */
 int pg_replay(struct session_log *log, const PGresult *records, int first, int end);
 
-/* --- pg_nodes.c: the lease of this server, and what it does about others --- */
+/* --- pg_nodes.c: the lease of this server, and taking over sessions --- */
 
 void pg_nodes_init(struct pg *pg, const struct store_place *place);
-/** Finds this server's name in the database, in its data directory. */
+/** Reads this server's name in the database from DIR/node, or makes one; locks that file. */
 int pg_nodes_name(struct pg *pg, const char *dir, char **ret_why);
 void pg_nodes_finish(struct pg *pg);
-/** Takes the lease, and all sessions that are free. Blocks. */
+/** Takes the lease and all free sessions. Blocks. */
 int pg_nodes_enter(struct pg *pg, char **ret_why);
-/** Who this server is, as owner of sessions. */
+/** This server's name as owner of sessions; changes when it loses its lease. */
 const char *pg_owner(const struct pg *pg);
-/** Whether it has a lease, and so may take or make sessions. */
+/** Whether it may take or create sessions: a node needs a lease for that. */
 bool pg_nodes_may_take(const struct pg *pg);
-/** False: its sessions are others' by now, perhaps, and it has not noticed yet. */
+/**
+ * Returns false if a node's lease has run out: other nodes may own its sessions by now, although it
+ * has not let go of them yet. A server alone keeps its sessions, so this is always true for it.
+ */
 bool pg_nodes_has_lease(const struct pg *pg);
-/** From now on it does not. Its lease goes on. */
+/** From now on a node takes and creates no sessions; its lease is still renewed. */
 void pg_nodes_take_no_more(struct pg *pg);
-/** From now on it is renewed. */
+/** Starts to renew the lease, and to take over sessions that become free. */
 void pg_nodes_begin(struct pg *pg);
-/** Others may have its sessions. Blocks. */
+/** Gives the lease up, so that other servers can take its sessions. Blocks. */
 void pg_nodes_leave(struct pg *pg);
-/* Of struct store_engine. */
+/* Operations of struct store_engine. */
 void pg_seek(struct store *store, const char *id, struct place_wait *wait);
 const unsigned char *pg_node_key(const struct store *store);
 
+/** Makes a random name of 16 hex digits. */
 void pg_make_name(char ret[PG_OWNER_SIZE]);
 
-/* --- pg_place.c: whether the database is an older copy, to which nobody writes --- */
+/* --- pg_place.c: detection of an older copy of the database, which nobody writes to --- */
 
-/* The timeline on which it writes; an error on a standby. */
+/* SQL: the timeline that the database writes on; an error on a standby. */
 #define PG_TIMELINE \
 	"('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint"
 
 /**
- * Looks at it on any thread, and notes what it is. Blocks. -ESTALE: it is an older copy, and `ret_why` says so; with store.takes_older
- * all sessions get new epochs then. Another negative errno: it is not known.
+ * Checks the database, and notes its identity in holdfast_place. On any thread; blocks. Returns
+ * -ESTALE and a reason in *ret_why if it is an older copy; with store.takes_older it gives all
+ * sessions new epochs instead. Returns another negative errno if the check could not be made.
  */
 int pg_place_check(struct pg *pg, struct pg_conn *conn, char **ret_why);
-/** The same when it lacks something that this server has written there. */
+/** The same, when the database lacks records that this server has committed. */
 int pg_place_is_behind(struct pg *pg, struct pg_conn *conn, char **ret_why);
-/** The logs that there are from now on are of the database that was looked at last. */
+/** From now on, logs are taken to be from the database that was checked last. */
 void pg_place_begin(struct pg *pg);
-/** Whether sessions that were taken are of that one, which it lets begin if it has come meanwhile. */
+/**
+ * Whether the taken sessions come from the same database as the logs in memory. If the database has
+ * changed meanwhile, starts over with the new one first.
+ */
 bool pg_place_fits(struct pg *pg, const struct pg_taken *taken);
-/** If that has become another one, lets go of the logs, unless a group is in flight. */
+/** Drops all logs if the database has become another one; not while a group is in flight. */
 void pg_place_start_over(struct pg *pg);
 
 /* --- pg_shelf.c --- */
-/* With it, rows of holdfast_shown are there in the order of their numbers. "hfshown" in ASCII. */
+/*
+ * Held until the commit while rows of holdfast_shown get new numbers (`n`), so that they become
+ * visible in the order of their numbers. The lock's number is "hfshown" in ASCII.
+ */
 #define PG_SHOWN_LOCK "SELECT pg_advisory_xact_lock(29386043437315950)"
 void pg_shelf_init(struct pg *pg);
-/* Of struct store_engine. */
+/* Operation of struct store_engine. */
 const struct shelf *pg_shelf(struct store *store);
 
-/* --- pg_blobs.c: of struct store_engine --- */
+/* --- pg_blobs.c: blobs; the first four are operations of struct store_engine --- */
 int pg_blob_write(
 	struct store *store, uint64_t number, const char *bytes, size_t len, bool is_first);
 int pg_blob_keep(
 	struct store *store, uint64_t number, const struct blob_place *place, bool *ret_is_new);
 void pg_blob_drop(struct store *store, uint64_t number);
 int pg_blob_open(struct store *store, const struct blob_place *place);
-/** How much sessions have, for the limits: names, and sizes of blobs. */
+/** Counts blobs towards the limits of their sessions. Each row has a session's id and a size. */
 void pg_blobs_count(struct store *store, const PGresult *rows);
 void pg_blobs_finish(struct pg *pg);
-/** Events of this session have been pruned: blobs that only they spoke of go, too, after a day. */
+/**
+ * Deletes the blobs that no event, record or waiting input of this session names any more, on the
+ * thread pool. Blobs that were sent within the last day stay.
+ */
 void pg_blobs_sweep(struct session_log *log);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Blobs in the database, a row each. What is being written is in a file without a name until it is
- * whole; what is read comes in such a file, too, since readers want a descriptor.
+ * Blobs (images and files of sessions) in the database, one row each. An upload is collected in a
+ * memfd until it is complete. A blob that is read is copied to a memfd, because readers expect a
+ * file descriptor.
  */
 #include "pg.h"
 
@@ -12,14 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/** Uploads under way: a descriptor by number. Any thread. */
+/** An upload under way, in pg.uploads. */
 struct pg_upload {
 	struct list link;
 	uint64_t number;
 	int fd;
 };
 
-/** The upload of this number, out of the list; or NULL. */
+/** Removes the upload with this number from the list, and returns it; NULL if it is not there. */
 static struct pg_upload *take_upload(struct pg *pg, uint64_t number)
 {
 	struct pg_upload *found = NULL;
@@ -114,7 +115,7 @@ int pg_blob_keep(
 		munmap(bytes, len);
 	}
 	if (r == -ENOENT) {
-		put_upload(pg, upload); /* the session may not be there yet */
+		put_upload(pg, upload); /* for another try: the session may not be committed yet */
 		return r;
 	}
 	end_upload(upload);
@@ -167,9 +168,9 @@ void pg_blobs_count(struct store *store, const PGresult *rows)
 
 /* --- retention --- */
 
-/* What was sent a moment ago may be for a prompt that somebody is writing. */
+/* Younger blobs stay: they may be for a prompt that somebody is still writing. */
 #define YOUNG_MS ((int64_t)86400000)
-/* What looks like a blob's name is taken for one, wherever it stands. */
+/* Any text that looks like a blob's name counts as a reference to that blob. */
 #define NAME          "[0-9a-f]{64}"
 #define SHORT_NAME    "left(b.name, 64)"
 #define IS_OLD_ENOUGH "b.at < to_timestamp($3::bigint / 1000.0)"

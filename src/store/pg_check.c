@@ -1,4 +1,4 @@
-/* The check of a database: what the rows of each session say, and that they fit together. */
+/* Checks the sessions in a database: that each row is valid, and that the rows fit together. */
 #include "check_internal.h"
 #include "pg_database.h"
 
@@ -18,13 +18,13 @@ struct pg_session_check {
 	struct store_metadata meta;
 	/* Events. */
 	uint64_t events;
-	uint64_t gaps; /* of them */
-	uint64_t next_seq;
-	uint64_t bytes; /* of the lines that the metadata counts */
-	uint64_t told; /* bytes, as progress */
+	uint64_t gaps; /* how many of them stand for lost events */
+	uint64_t next_seq; /* expected next */
+	uint64_t bytes; /* of lines up to the metadata's max_seq */
+	uint64_t told; /* bytes not reported as progress yet */
 	bool is_damaged;
 	struct keys_check keys;
-	/* Names, gathered in a file without a name. */
+	/* Names, collected in a memfd. */
 	int names_fd;
 	uint64_t names_end;
 	/* Records. */
@@ -79,7 +79,7 @@ static int take_names(void *arg, uint64_t at, const char *lines, size_t len)
 	return disk_write_all(sc->names_fd, lines, len);
 }
 
-/** The names become a file without a name, as the check of a data directory reads them. */
+/** Copies the names to a memfd: the check, shared with data directories, reads a file. */
 static int begin_names(struct pg_session_check *sc)
 {
 	sc->names_fd = memfd_create("holdfast-names", MFD_CLOEXEC);
@@ -148,7 +148,7 @@ static int see_line(void *arg, uint64_t seq, const char *line, size_t len)
 
 static int check_events(struct pg_session_check *sc)
 {
-	sc->next_seq = sc->meta.first_seq; /* the rows before it went with what says so */
+	sc->next_seq = sc->meta.first_seq; /* metadata and pruned rows change in one transaction */
 	int r = pg_each_line(&sc->check->database->conn, sc->row.sid, 0, see_line, sc);
 	sc->check->ops->progress(sc->check->owner, sc->told);
 	bool is_whole = sc->next_seq > sc->meta.max_seq;
@@ -211,7 +211,7 @@ static int see_blob(void *arg, const char *name, const void *bytes, size_t len)
 	return 0;
 }
 
-/* --- all --- */
+/* --- sessions --- */
 
 static int check_one(struct check *check, const char *id)
 {

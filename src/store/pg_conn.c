@@ -1,4 +1,7 @@
-/* Connections to PostgreSQL. All of it blocks: it is for the writer's thread, the thread pool, and the start. */
+/*
+ * Connections to PostgreSQL. All functions block, so they are called on the writer's thread, on the
+ * thread pool, and during startup.
+ */
 #include "pg.h"
 
 #include "holdfast/store_postgres.h"
@@ -9,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A server that says nothing is given up after so long (ms); libpq wants seconds for some. */
+/* When to give up a database that does not respond: in ms and, for connecting, in seconds. */
 #define SILENCE_MS "10000"
 #define CONNECT_S  "5"
 
@@ -56,8 +59,8 @@ bool store_postgres_check(const char *address, char **ret_why)
 }
 
 /**
- * A warning at a commit says that it may not be where synchronous_standby_names wants it: then
- * nobody may rely on it before another commit has got there.
+ * PostgreSQL warns if a commit may not have reached the standbys in synchronous_standby_names. Such
+ * a commit counts as durable only once a later one has succeeded without a warning.
  */
 static void handle_notice(void *arg, const PGresult *result)
 {
@@ -70,7 +73,7 @@ static void handle_notice(void *arg, const PGresult *result)
 	}
 }
 
-/* An acknowledgement means: on disk there, and at the standby, if there is to be one. */
+/* A commit has to wait for the disk, and for the synchronous standby if one is configured. */
 #define SETTINGS                                                      \
 	"SELECT set_config('synchronous_commit', 'on', false) WHERE " \
 	"current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
@@ -163,13 +166,13 @@ int pg_run_all(struct pg_conn *conn, const char *sql, char **ret_why)
 
 /* --- groups --- */
 
-/** What a refusal means: its SQLSTATE, by the classes of PostgreSQL's documentation, appendix A. */
+/** The errno for an error's SQLSTATE (classes: appendix A of PostgreSQL's documentation). */
 static int classify(const PGresult *result)
 {
 	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	if (!state || strncmp(state, "08", 2) == 0 || strncmp(state, "57P", 3) == 0 ||
 		strcmp(state, "25006") == 0) {
-		return -ENOTCONN; /* it goes away, or may only be read: a standby */
+		return -ENOTCONN; /* connection failure, shutdown, or a read-only standby */
 	}
 	if (strncmp(state, "40", 2) == 0) {
 		return -EAGAIN;
@@ -208,7 +211,7 @@ static bool send_statement(struct pg_conn *conn, const struct pg_statement *stat
 		conn->conn, name, given.count, given.values, given.lengths, given.formats, 1);
 }
 
-/** Takes all answers, up to that of the commit. */
+/** Receives the results of all statements, up to the one of the commit. */
 static int receive(
 	struct pg_conn *conn, struct pg_statement *statements, size_t count, char **ret_why)
 {
@@ -220,7 +223,7 @@ static int receive(
 			PQclear(result);
 			return r;
 		}
-		if (!pg_is_alive(conn) || at > count) { /* it has nothing more to say */
+		if (!pg_is_alive(conn) || at > count) { /* no more results will come */
 			say_why(ret_why, PQerrorMessage(conn->conn));
 			PQclear(result);
 			return -ENOTCONN;

@@ -1,4 +1,4 @@
-/* What the files that read a database for tools share: store_database.h. */
+/* Read access to a database for the tools, shared by the files behind store_database.h. */
 #ifndef HOLDFAST_STORE_PG_DATABASE_H
 #define HOLDFAST_STORE_PG_DATABASE_H
 
@@ -10,7 +10,7 @@ struct store_database {
 	struct pg_conn conn;
 };
 
-/** What holdfast_session has of one. */
+/** A session's row of holdfast_session. */
 struct pg_row {
 	int64_t sid;
 	uint64_t epoch;
@@ -20,33 +20,38 @@ struct pg_row {
 	struct buffer metadata;
 };
 
-/** -ENOENT if there is none. pg_row_finish() in any case. */
+/** Reads a session's row. Returns 0, -ENOENT or -EIO; call pg_row_finish() in any case. */
 int pg_row_read(struct pg_conn *conn, const char *id, struct pg_row *ret);
 void pg_row_finish(struct pg_row *row);
 /**
- * Its metadata. One without has no events that count yet, and names and numbers of none. `facts`
- * NULL: they are not looked at.
+ * Parses the row's metadata. A row without metadata stands for a session without saved events and
+ * names. If `facts` is NULL, the session's facts are skipped. Returns 0 or a negative errno and a
+ * reason (static text).
  */
 int pg_row_parse(const struct pg_row *row, const char *id, const struct store_facts *facts,
 	struct metadata *ret, const char **ret_why);
 
-/** The ids of all sessions, sorted by their bytes. */
+/** The ids of all sessions, sorted by their bytes. NULL on failure; the caller clears it. */
 PGresult *pg_list_ids(struct pg_conn *conn);
 
-/** About how many bytes of lines there are, of one session or (NULL) all. */
+/** Approximate size in bytes of the event lines of one session, or of all if it is NULL. */
 uint64_t pg_logs_size(struct pg_conn *conn, const char *session);
 
-/** Shows lines in pieces of a few MiB: of the seq that the row has. */
+/*
+ * Each of these calls `see` for the rows of a session in their order, and reads a few MiB at a
+ * time. A value other than 0 from `see` ends it and is returned; -EIO if the database fails.
+ */
+/** Event lines behind the seq `after`; `seq` is that of the row. */
 typedef int pg_see_line(void *arg, uint64_t seq, const char *line, size_t len);
 int pg_each_line(struct pg_conn *conn, int64_t sid, uint64_t after, pg_see_line *see, void *arg);
-/** The same of its records, in their order. */
+/** Records; `n` is the record's number. */
 typedef int pg_see_record(void *arg, uint64_t n, const struct record *record);
 int pg_each_record(struct pg_conn *conn, const char *id, const struct pg_row *row,
 	pg_see_record *see, void *arg);
-/** The pieces of its names. */
+/** Pieces of the names; `at` is the offset of a piece. */
 typedef int pg_see_names(void *arg, uint64_t at, const char *lines, size_t len);
 int pg_each_names(struct pg_conn *conn, int64_t sid, pg_see_names *see, void *arg);
-/** Its blobs, in the order of their names. */
+/** Blobs, by name, one at a time. */
 typedef int pg_see_blob(void *arg, const char *name, const void *bytes, size_t len);
 int pg_each_blob(struct pg_conn *conn, int64_t sid, pg_see_blob *see, void *arg);
 

@@ -1,4 +1,4 @@
-/* What a database promises: asked of itself, and measured. */
+/* Gathers the facts for holdfast doctor: asks the database for its settings, and times commits. */
 #include "holdfast/store_doctor.h"
 
 #include "pg.h"
@@ -28,7 +28,7 @@ static const char texts_sql[] =
 	"SELECT current_setting('server_version'), current_setting('synchronous_standby_names'),"
 	" (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit')";
 
-/* It writes and commits, and leaves nothing behind. */
+/* Writes to the WAL and commits, but changes no table. */
 static const char commit_sql[] = "SELECT pg_logical_emit_message(true, 'holdfast', 'doctor')";
 
 static int64_t now_us(clockid_t clock)
@@ -66,7 +66,7 @@ static int take_facts(struct pg_conn *conn, struct store_facts_of_database *fact
 	return r;
 }
 
-/** What does not say it is none the worse. */
+/** The timelines; 0 if they cannot be read, which is no error. */
 static void take_timeline(struct pg_conn *conn, struct store_facts_of_database *facts)
 {
 	PGresult *rows = pg_run(conn, "SELECT " PG_TIMELINE, NULL, NULL);
@@ -77,7 +77,7 @@ static void take_timeline(struct pg_conn *conn, struct store_facts_of_database *
 	PQclear(rows);
 }
 
-/** The look takes a while: its middle is when the other clock was read. */
+/** Assumes that the database read its clock in the middle of the round trip. */
 static int take_clock(struct pg_conn *conn, struct store_facts_of_database *facts, char **ret_why)
 {
 	int64_t before = now_us(CLOCK_REALTIME);
@@ -130,7 +130,7 @@ int store_doctor_ask(const char *address, struct store_facts_of_database *ret_fa
 	if (r == 0) {
 		take_timeline(&conn, ret_facts);
 	}
-	/* A commit would wait for ever for a standby that is not there, or be refused. */
+	/* A commit would wait forever for a missing standby, and is refused on one. */
 	bool waits = r == 0 && *ret_facts->standby_names && !ret_facts->synchronous;
 	if (r == 0 && !ret_facts->is_standby && !waits) {
 		r = take_commits(&conn, ret_facts, ret_why);

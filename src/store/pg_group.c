@@ -1,4 +1,7 @@
-/* What gathers for the database in a tick, and what becomes of it: the loop's side. */
+/*
+ * The loop's side of groups: gathers the inputs of a tick, hands them to the writer's thread as one
+ * group, and applies the result to the logs.
+ */
 #include "pg.h"
 
 #include "holdfast/diag.h"
@@ -9,9 +12,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* So many lines of names may wait in memory; the records that give them are durable. */
+/* Bytes of unsaved names that can stay in memory; the records that contain them are durable. */
 #define NAMES_MAX ((size_t)16 << 10)
-/* After so many records, or bytes of them, a session has a snapshot, which takes their place. */
+/* A session gets a snapshot, which replaces its records, after so many of them or their bytes. */
 #define RECORDS_MAX      2000
 #define RECORD_BYTES_MAX ((size_t)1 << 20)
 
@@ -125,15 +128,15 @@ int64_t pg_append(struct session_log *log, const struct record *record)
 	kept->records++;
 	kept->bytes += record->data_len;
 	if (kept->records > RECORDS_MAX || kept->bytes > RECORD_BYTES_MAX) {
-		log->snapshot_round = 0; /* one comes before the next record */
+		log->snapshot_round = 0; /* a snapshot precedes the next record */
 		kept->records = kept->bytes = 0;
 	}
 	return (int64_t)group->lsn;
 }
 
-/* --- on its way --- */
+/* --- launching a group --- */
 
-/** The log as it is now, in front of what the group adds to it. */
+/** Saves the state of the log as it is now, before the group's events are added to it. */
 static void take_save(struct pg_part *part)
 {
 	struct session_log *log = part->part.log;
@@ -151,7 +154,7 @@ static void take_save(struct pg_part *part)
 	meta.keys_size += part->names.len;
 	metadata_append(log->id, &meta, &part->metadata);
 	metadata_finish(&meta);
-	part->metadata.len--; /* its newline */
+	part->metadata.len--; /* without the newline */
 	log->dirty = false;
 }
 
@@ -187,7 +190,7 @@ void pg_launch(struct store *store)
 	}
 }
 
-/* --- landed --- */
+/* --- the result of a group --- */
 
 static void land_records(struct pg_log *kept, const struct pg_part *part)
 {
@@ -211,7 +214,7 @@ static void land_save(struct session_log *log, const struct pg_part *part)
 	if (part->forgets_records) {
 		kept->has_records = false;
 		kept->snapshot = 0;
-		log->snapshot_round = 0; /* what comes next begins with one */
+		log->snapshot_round = 0; /* a snapshot precedes the next record */
 	}
 	if (part->prune_before) {
 		pg_prune_landed(log, part);
@@ -252,7 +255,7 @@ static void land_all(struct pg *pg)
 		part_free(part);
 		if (is_fenced) {
 			diag(DIAG_WARN, "session %s: another server has taken it over", log->id);
-			store_fenced(log); /* first: the others hear that all is well */
+			store_fenced(log); /* before store_synced() reports success to the others */
 		}
 	}
 	store_synced(pg->store, pg->flight.lsn);
@@ -286,14 +289,14 @@ static void handle_retry(uv_timer_t *timer)
 	}
 	store_take_snapshots(store);
 	if (!pg->is_busy) {
-		begin_flight(pg); /* also of nothing: the database tells if it works */
+		begin_flight(pg); /* even an empty group shows whether the database works */
 	}
 }
 
 static void fail(struct pg *pg)
 {
 	struct store *store = pg->store;
-	refuse(&pg->gather.parts); /* these first: their logs go back to where they were before */
+	refuse(&pg->gather.parts); /* newest first: last_record has to go back step by step */
 	refuse(&pg->flight.parts);
 	pg->gather.lsn++;
 	pg->gather.bytes = 0;
@@ -315,12 +318,12 @@ void pg_group_land(struct pg *pg)
 	}
 }
 
-/* --- the rest of the engine's operations on groups --- */
+/* --- other operations of the engine on groups --- */
 
 int pg_sync(struct store *store)
 {
 	struct pg *pg = pg_of(store);
-	/* Nobody waits for ever for a database that is down: what is not known to be there is refused. */
+	/* Give up some time if the database is down: the group in flight is refused then. */
 	atomic_store(
 		&pg->give_up_at, uv_hrtime() + (uint64_t)store->limits->stop_wait_ms * 1000000);
 	while (pg->is_busy || !list_empty(&pg->gather.parts)) {
@@ -364,7 +367,7 @@ void pg_drop(struct session_log *log)
 	if (kept->gathering) {
 		part_free(kept->gathering);
 	}
-	/* What is in flight, the thread has. */
+	/* The writer's thread has the parts in flight: they stay, without their log. */
 	list_for_each(link, &pg->flight.parts) {
 		struct pg_part *part = part_in(link);
 		part->part.log = part->part.log == log ? NULL : part->part.log;

@@ -1,15 +1,16 @@
 /*
- * The lease of this server. It is a row of holdfast_node that says who has it (`holder`, the owner
- * of sessions) and until when; sessions whose owner has no lease are free, and whoever finds them
- * takes them. The clocks that this goes by decide only when to try: who may write, the fences decide.
+ * The lease of this server: a row of holdfast_node that names its holder, which is also the owner
+ * of the server's sessions, and the time when it expires. Sessions whose owner has no valid lease
+ * are free, and any node may take them. Clocks only decide when a node tries that; the fences
+ * decide who can write.
  *
  * A server alone refuses to start beside others, and keeps its sessions while the database is down.
- * A node that could not renew its lease in time lets go of all of them, before another may have
- * them; from then on it is somebody else, who has none.
+ * A node that could not renew its lease in time lets go of all its sessions, before another node
+ * can take them. Then it goes on under a new name as owner, which owns no sessions.
  *
- * The lease has a thread and a connection of its own: while sessions are taken over, and all who
- * watched them read them again on the thread pool, nothing stands in its way. Each renewal is begun
- * by the loop, so a server whose loop does not go on loses its lease.
+ * The lease has a thread and a connection of its own, so that a renewal never has to wait for
+ * sessions that are taken over, or for their observers, who read them again on the thread pool. The
+ * loop starts each renewal, so a server whose loop hangs loses its lease.
  */
 #include "pg_nodes.h"
 
@@ -27,7 +28,7 @@
 #include <unistd.h>
 
 #define NAME_LEN 16
-/* So many sessions are taken in one round, which others may want to have some of, too. */
+/* Most sessions that a node takes in one round, so that the others can take some, too. */
 #define ROUND_MOST 64
 
 static const char enter_sql[] =
@@ -41,7 +42,7 @@ static const char renew_sql[] =
 	"UPDATE holdfast_node SET lease_until = greatest(lease_until, now() + $3 * interval '1 ms')"
 	" WHERE name = $1 AND holder = $2 RETURNING 1::bigint";
 
-/** A clock that nobody sets, and that goes on while the machine sleeps. */
+/** Time in ms on a clock that is never set, and that goes on while the machine is suspended. */
 static int64_t now_ms(void)
 {
 	struct timespec ts;
@@ -99,8 +100,8 @@ static int save_name(int fd, char name[PG_OWNER_SIZE])
 }
 
 /**
- * One that has died is not in its own way when it comes back. The file is locked against a second
- * server there.
+ * The name outlives the process, so a server that is restarted after a crash replaces its own lease
+ * and need not wait for its end. The lock keeps out a second server with the same directory.
  */
 int pg_nodes_name(struct pg *pg, const char *dir, char **ret_why)
 {
@@ -135,7 +136,7 @@ const unsigned char *pg_node_key(const struct store *store)
 	return nodes->address ? nodes->key : NULL;
 }
 
-/* --- sessions that are not certain --- */
+/* --- sessions that may have been taken --- */
 
 void pg_nodes_add_unsure(struct pg_nodes *nodes, const struct pg_taken *taken)
 {
@@ -193,7 +194,7 @@ int pg_nodes_land(struct pg *pg, const char *owner, int status, struct pg_taken 
 	struct pg_nodes *nodes = pg->nodes;
 	char *why = NULL;
 	if (!pg_nodes_is(nodes, owner) || pg->store->closing) {
-		status = status < 0 ? status : -EAGAIN; /* they are free again, or soon */
+		status = status < 0 ? status : -EAGAIN; /* they become free with the old lease */
 	} else if (status == -EINPROGRESS ||
 		   (status == 0 && (!pg_nodes_may_take(pg) || !pg_place_fits(pg, taken)))) {
 		pg_nodes_add_unsure(nodes, taken);
@@ -215,7 +216,7 @@ static int64_t lease_ms(const struct pg *pg)
 	return pg->store->limits->node_lease_ms;
 }
 
-/** What a lease's statement returned: -EBUSY if another server is in the way. */
+/** The result of a statement about the lease: -EBUSY if another server prevents it. */
 static int judge(PGresult *rows)
 {
 	int r = !rows ? -EIO : PQntuples(rows) ? 0 : -EBUSY;
@@ -227,7 +228,7 @@ static const char is_moving_sql[] =
 	"SELECT CASE WHEN pg_try_advisory_xact_lock_shared(" PG_MOVING_LOCK
 	") AND NOT EXISTS (SELECT FROM holdfast_moving) THEN 0::bigint ELSE 1::bigint END";
 
-/** -ECANCELED: a migration has the database. */
+/** Returns -ECANCELED if a migration is under way, or has been interrupted. */
 static int look_for_migration(struct pg_conn *conn, char **ret_why)
 {
 	PGresult *rows = pg_run(conn, is_moving_sql, NULL, ret_why);
@@ -257,7 +258,7 @@ static int enter(struct pg *pg, struct pg_conn *conn, const char *owner, char **
 	return r;
 }
 
-/** The first of all nodes makes it. */
+/** Reads the key that all nodes share; the first node creates it. */
 static int read_key(struct pg *pg, char **ret_why)
 {
 	struct pg_params params = {0};
@@ -283,9 +284,12 @@ static int read_key(struct pg *pg, char **ret_why)
 	return is_there ? 0 : -EIO;
 }
 
-/* --- entering, and leaving --- */
+/* --- entering and leaving --- */
 
-/** On any thread: it has been asked for at `asked_ms`. */
+/**
+ * Notes a lease that was requested at `asked_ms`. The node lets go after four fifths of it, well
+ * before others can take its sessions. On any thread.
+ */
 static void note_lease(struct pg *pg, int64_t asked_ms)
 {
 	int64_t end_ms = asked_ms + lease_ms(pg) - lease_ms(pg) / 5;
@@ -320,7 +324,7 @@ int pg_nodes_enter(struct pg *pg, char **ret_why)
 	r = r < 0 ? r : pg_adopt(pg, &taken, ret_why);
 	pg_taken_finish(&taken);
 	if (r < 0) {
-		pg_nodes_leave(pg); /* nobody has to wait for a lease that nobody uses */
+		pg_nodes_leave(pg); /* so that nobody has to wait for its end */
 	} else {
 		pg->nodes->is_in = true;
 		note_lease(pg, asked_ms);
@@ -341,7 +345,7 @@ void pg_nodes_leave(struct pg *pg)
 	pg_params_finish(&params);
 }
 
-/** Others may have its sessions from now on. */
+/** Lets go of all sessions, and takes a new name as owner. */
 static void let_go(struct pg *pg, const char *why)
 {
 	struct pg_nodes *nodes = pg->nodes;
@@ -358,7 +362,7 @@ static void let_go(struct pg *pg, const char *why)
 
 /* --- the lease --- */
 
-/** On the thread: whether there is a connection. */
+/** Connects if necessary; returns whether it is connected. On the lease's thread. */
 static bool reach(struct pg *pg)
 {
 	struct pg_conn *conn = &pg->nodes->conn;
@@ -370,8 +374,8 @@ static bool reach(struct pg *pg)
 }
 
 /**
- * On the thread. What it gets counts at once, also while the loop is busy with something else: a
- * node that has let go of its sessions meanwhile has no lease that this could be.
+ * Renews the lease, on its thread. The caller notes the new end without waiting for the loop, which
+ * may be busy. If the loop has let go of the sessions meanwhile, that end has no effect.
  */
 static int renew(struct pg *pg, int64_t *ret_asked_ms)
 {
@@ -381,7 +385,7 @@ static int renew(struct pg *pg, int64_t *ret_asked_ms)
 	pg_add_text(&params, nodes->name, strlen(nodes->name));
 	pg_add_text(&params, nodes->kept.owner, strlen(nodes->kept.owner));
 	pg_add_bigint(&params, lease_ms(pg));
-	/* A connection may have been gone for long: once more on a new one. */
+	/* The connection may have been broken for a while: try once more on a new one. */
 	for (int tries = 0; tries < 2 && r == -EIO; tries++) {
 		if (!reach(pg)) {
 			break;
@@ -399,7 +403,10 @@ void pg_say_unusable(const char *why)
 		why ? why : "it does not answer");
 }
 
-/** On any thread. A server that writes nothing says so, too, if the database is an older copy. */
+/**
+ * Checks whether the database is an older copy, and logs it once if so. A server that has nothing
+ * to write notices it here. On any thread.
+ */
 static int check_place(struct pg *pg, struct pg_conn *conn)
 {
 	char *why = NULL;
@@ -413,7 +420,7 @@ static int check_place(struct pg *pg, struct pg_conn *conn)
 	return r;
 }
 
-/** The database is looked at first: nobody has a lease in an older copy. */
+/** Takes the lease anew, unless the database is an older copy. */
 static int enter_again(struct pg *pg, int64_t *ret_asked_ms)
 {
 	struct pg_nodes *nodes = pg->nodes;
@@ -471,7 +478,7 @@ static void begin_keeping(struct pg *pg)
 	worker_start(nodes->keeper);
 }
 
-/* --- rounds: what has become free is taken --- */
+/* --- rounds: taking over free sessions --- */
 
 struct pg_round {
 	uv_work_t work;

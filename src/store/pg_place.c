@@ -1,14 +1,16 @@
 /*
- * Whether the database is the one that the sessions were used in last. A copy that lacks the newest
- * commits (a restored backup, an asynchronous standby that was promoted) would give numbers a second
- * time under one epoch. So holdfast_place says which database it is, and nobody writes to one that is
- * another: whether to go on with the copy is the operator's to say. `holdfast new-epoch` gives all
- * sessions new epochs then, and servers go on by themselves: clients start over.
+ * Detects an older copy of the database: one that lacks the newest commits, such as a restored
+ * backup or an asynchronous standby that was promoted. Writing to it would give the same numbers to
+ * other events under the same epoch. So holdfast_place notes the identity of the database that the
+ * sessions were used in last, and servers write nothing to a database with another identity. The
+ * operator decides whether to use the copy. `holdfast new-epoch` gives all sessions new epochs in
+ * it; then servers go on by themselves, and clients start over.
  *
- * What tells: the cluster's own number and timeline, which a promotion and a recovery change, and the
- * number of a table, which a restored dump changes. A new timeline alone is no other copy if commits
- * waited for a synchronous standby until then. And what a server remembers: the newest note that it
- * has seen there, and of its own sessions the last records, which cannot get fewer.
+ * The identity is the cluster's system identifier, its timeline, which a promotion or recovery
+ * changes, and the OID of a table, which the restore of a dump changes. A new timeline alone does
+ * not make an older copy if commits waited for a synchronous standby before. A server also notices
+ * that the database is older than the newest note it has seen there, or that the database has fewer
+ * records of the server's own sessions than it has committed.
  */
 #include "pg_nodes.h"
 
@@ -18,7 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A standby says an error, and takes no writes anyway; so does what only speaks PostgreSQL's protocol. */
+/*
+ * Fails on a standby, which takes no writes anyway, and on other databases that merely speak
+ * PostgreSQL's protocol.
+ */
 #define FACTS                                                                               \
 	"SELECT c.system_identifier AS system, " PG_TIMELINE " AS timeline,"                \
 	" 'holdfast_session'::regclass::oid::bigint AS relation,"                           \
@@ -31,7 +36,7 @@ static const char look_sql[] = "SELECT f.system, f.timeline, f.relation, f.synch
 
 static const char lock_sql[] = "SELECT FROM holdfast_place FOR UPDATE";
 
-/* `noted` and `n` have the time in them: they also grow if the copy is from before they grew last. */
+/* `noted` and `n` are times, so that they also grow beyond values that an older copy lacks. */
 #define NOW "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 static const char note_sql[] =
 	"INSERT INTO holdfast_place AS p (system, timeline, relation, synchronous, noted, n)"
@@ -42,23 +47,26 @@ static const char note_sql[] =
 	" n = CASE $1 WHEN 1 THEN greatest(excluded.n, p.n + 1) ELSE p.n END RETURNING n, noted";
 
 /*
- * Whatever anybody still writes with a fence that only the lost commits had is void: no fence is ever
- * raised so far. Nobody has the sessions after it.
+ * Raises each fence far beyond any that the lost commits may have set, so that whatever is still
+ * written with one of those is void. Afterwards the sessions have no owner.
  */
 static const char renew_sql[] =
 	"UPDATE holdfast_session SET owner = '', fence = fence + 1000000000,"
 	" epoch = ('x' || encode(substr(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 1, 8),"
 	" 'hex'))::bit(64)::bigint";
 
-/* What only this server knows is noted, so that others refuse the copy, too, and it itself when it starts anew. */
+/*
+ * If only this server can tell that the copy is older, this makes the other servers refuse it, too,
+ * and this one after a restart.
+ */
 static const char refuse_sql[] = "UPDATE holdfast_place SET system = 0";
 
 enum verdict {
 	IS_SAME,
-	IS_NEW, /* nobody has noted anything */
-	IS_PROMOTED, /* what had all commits */
-	IS_OTHER_MODE, /* commits wait for a standby now, or do not any more */
-	IS_OTHER,
+	IS_NEW, /* it has no note yet */
+	IS_PROMOTED, /* a promoted standby that has all commits */
+	IS_OTHER_MODE, /* the same, but commits have begun or stopped to wait for a standby */
+	IS_OTHER, /* an older copy */
 };
 
 struct look {
@@ -67,7 +75,7 @@ struct look {
 	int64_t noted;
 	int64_t timeline;
 	int64_t timeline_before;
-	bool is_refused; /* nobody may write to it */
+	bool is_refused; /* an older copy that must not be written to */
 };
 
 static enum verdict judge(const PGresult *rows, int64_t noted)
@@ -86,7 +94,7 @@ static enum verdict judge(const PGresult *rows, int64_t noted)
 	return pg_get_bigint(rows, 0, 3) == pg_get_bigint(rows, 0, 7) ? IS_SAME : IS_OTHER_MODE;
 }
 
-/** -ENOTSUP: it does not say what it is. */
+/** Reads the identity and the note. -ENOTSUP: the database cannot tell its identity. */
 static int look(struct pg *pg, struct pg_conn *conn, struct look *ret)
 {
 	PGresult *rows = pg_run(conn, look_sql, NULL, NULL);
@@ -134,7 +142,10 @@ static void say_older(const struct look *at, bool is_behind, char **ret_why)
 		(long long)at->timeline, (long long)at->timeline_before);
 }
 
-/** In a transaction of its own: what was looked at is looked at again. `is_behind`: as of `n`. */
+/**
+ * Looks again, in a transaction that locks the note, and acts on the result. `is_behind`: records
+ * were missing from the database whose `n` is at->n.
+ */
 static int look_again(
 	struct pg *pg, struct pg_conn *conn, bool is_behind, struct look *at, char **ret_why)
 {
@@ -171,7 +182,7 @@ static void tell(const struct look *at)
 	}
 }
 
-/** Another thread may have seen more. */
+/** Raises *place to `value`, unless another thread has raised it further. */
 static void remember(atomic_llong *place, long long value)
 {
 	long long had = atomic_load(place);
@@ -217,7 +228,10 @@ void pg_place_begin(struct pg *pg)
 	pg->place.known = atomic_load(&pg->place.n);
 }
 
-/** Blocks: nobody is told that there are no sessions. */
+/**
+ * Takes all sessions. Blocks the loop on purpose: until they are back, clients would be told that
+ * their sessions do not exist.
+ */
 static int take_all(struct pg *pg, struct pg_taken *taken)
 {
 	size_t count;
@@ -248,7 +262,7 @@ void pg_place_start_over(struct pg *pg)
 	bool is_alone = !store_is_shared(store);
 	if (is_alone && take_all(pg, &taken) < 0) {
 		pg_taken_finish(&taken);
-		return; /* the next round tries it again */
+		return; /* the next round tries again */
 	}
 	pg->place.known = n;
 	while (!list_empty(&store->logs)) {
@@ -266,7 +280,7 @@ bool pg_place_fits(struct pg *pg, const struct pg_taken *taken)
 	if (!PQntuples(taken->sessions)) {
 		return true;
 	}
-	remember(&pg->place.n, taken->place); /* the next round would find it, too */
+	remember(&pg->place.n, taken->place); /* sooner than the next round would */
 	pg_place_start_over(pg);
 	return taken->place == pg->place.known;
 }

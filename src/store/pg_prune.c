@@ -1,8 +1,9 @@
 /*
- * Retention in the database (prune.c has what goes). A thread finds the first event that stays; the log begins
- * with that at once, so whoever reads knows it before a row is gone. The metadata that says so, and the rows
- * that go, are one transaction of the writer's, with the session's fence: only the owner prunes. A crash before
- * it leaves the log as it was. Many events go in steps, so that no group waits long for it.
+ * Retention in the database; prune.c decides which events are pruned. A thread finds the first
+ * event that stays. The log begins there at once, so that readers know before a row is deleted. The
+ * writer saves the new beginning in the metadata and deletes the rows in one transaction, under the
+ * session's fence, so that only the owner prunes. A crash before that leaves the log as it was.
+ * Many events are deleted in steps, so that no group has to wait long.
  */
 #include "pg.h"
 
@@ -11,20 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows that a step takes away, about. */
+/* About how many rows are deleted in one step. */
 #define STEP_ROWS 4000
-/* Sessions of one step. */
+/* Most sessions in one step. */
 #define STEP_LOGS 64
 
-/** A log, as the thread may know it. */
+/** What the thread knows of a log, and its result. */
 struct pg_cut {
 	char *id;
 	uint64_t epoch;
 	int64_t sid;
-	struct metadata meta; /* numbers alone: where it begins, and then where it is to begin */
+	struct metadata meta; /* numbers only: where the log begins, then where it will begin */
 	struct prune prune;
 	bool was_looked_at;
-	bool is_whole; /* nothing more is to be pruned */
+	bool is_whole; /* nothing is left to prune after this step */
 };
 
 struct pg_cutting {
@@ -34,9 +35,9 @@ struct pg_cutting {
 	size_t count;
 };
 
-/* --- any thread --- */
+/* --- on the thread pool --- */
 
-/* Behind what was looked at. */
+/* Seq, time, and size with newline of the next events. */
 static const char rows_sql[] = "SELECT seq, ts, octet_length(line)::bigint + 1 FROM holdfast_event"
 			       " WHERE sid = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq LIMIT $4";
 
@@ -52,7 +53,10 @@ static PGresult *read_rows(struct pg *pg, const struct pg_cut *cut, uint64_t fro
 	return rows;
 }
 
-/** Moves the log's beginning over what may go, or a step of that. False: the database does not say. */
+/**
+ * Moves the beginning in cut->meta behind the events to prune, or behind the first step of them.
+ * Returns false if the database cannot be read.
+ */
 static bool find(struct pg *pg, struct pg_cut *cut)
 {
 	struct metadata *meta = &cut->meta;
@@ -60,7 +64,7 @@ static bool find(struct pg *pg, struct pg_cut *cut)
 	uint64_t from = meta->first_seq;
 	uint64_t offset = 0;
 	int count;
-	/* While it is not known whether some are younger than they seem, there is no step to stop at. */
+	/* No end of a step between events of unknown age: only a later event settles them. */
 	do {
 		PGresult *rows = read_rows(pg, cut, from);
 		count = PQntuples(rows);
@@ -95,7 +99,7 @@ static void cutting_work(uv_work_t *work)
 		struct pg_cut *cut = &cutting->cuts[i];
 		uint64_t first = cut->meta.first_seq;
 		if (atomic_load(&cutting->pg->is_stopping) || !find(cutting->pg, cut)) {
-			return; /* the timer comes again */
+			return; /* the next run of the timer tries again */
 		}
 		cut->was_looked_at = true;
 		gone += cut->meta.first_seq - first;
@@ -121,7 +125,7 @@ static void forget(struct session_log *log)
 	list_remove(&pg_log_of(log)->prune_link);
 }
 
-/** From now on the log begins with what stays; what is in front of that goes with its next group. */
+/** Moves the beginning of the log; its next group deletes the rows in front of it. */
 static void take_cut(struct session_log *log, const struct metadata *meta)
 {
 	session_log_forget_before(log, meta->first_seq);
@@ -186,7 +190,7 @@ static void add_cut(struct pg_cutting *cutting, struct session_log *log)
 	prune_take(log, &cut->prune);
 }
 
-/** The next step, once the last one is in the database. */
+/** Begins the next step, unless the last one has not been committed yet. */
 static void begin_step(struct pg *pg)
 {
 	struct store *store = pg->store;
@@ -213,7 +217,7 @@ static void begin_step(struct pg *pg)
 	uv_queue_work(store->loop, &cutting->work, cutting_work, cutting_done);
 }
 
-/** Groups that were refused had rows that were to go. */
+/** Saves logs once more whose pruned rows are left because their group failed. */
 static void save_open(struct store *store)
 {
 	list_for_each(link, &store->logs) {

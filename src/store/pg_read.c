@@ -1,4 +1,7 @@
-/* What is read from the database: on the thread pool, each piece of work with a connection to itself. */
+/*
+ * Reads events, names and records on the thread pool, where each job has a connection of its own,
+ * and deletes the rows of deleted sessions there.
+ */
 #include "pg.h"
 
 #include "holdfast/diag.h"
@@ -38,7 +41,7 @@ void pg_reader_give(struct pg *pg, struct pg_conn *conn)
 PGresult *pg_query(struct pg *pg, const char *sql, struct pg_params *params)
 {
 	PGresult *result = NULL;
-	/* A connection that was idle may have been gone for long: each of them, and then a new one. */
+	/* Idle connections may be broken: try each of them, and then a new one. */
 	for (int tries = 0; tries <= PG_READERS && !result; tries++) {
 		struct pg_conn conn;
 		char *why = NULL;
@@ -64,10 +67,10 @@ struct pg_page {
 	struct log_read *base;
 	struct pg *pg;
 	int64_t sid;
-	uint64_t first_seq; /* with which the session begins by now; 0: nobody has looked */
+	uint64_t first_seq; /* the session's first_seq in the database; 0: not read */
 };
 
-/* As many as fit, and one at least: from the front, or from the end. */
+/* As many events as fit in $4 bytes, but at least $5: from the front of the range, or its end. */
 #define PAGE_SQL(order)                                                                                  \
 	"SELECT seq, line FROM (SELECT seq, line, sum(octet_length(line) + 1) OVER (ORDER BY seq " order \
 	") AS bytes, row_number() OVER (ORDER BY seq " order                                             \
@@ -100,7 +103,7 @@ static int take_lines(struct log_read *read, const PGresult *rows)
 	return fits ? 0 : -EBADMSG;
 }
 
-/** What is not there may have been pruned; of our own logs we know that. */
+/** For a mirror whose rows are missing: the owner may have pruned them. */
 static uint64_t read_first_seq(struct pg *pg, int64_t sid)
 {
 	struct pg_params params = {0};
@@ -139,7 +142,7 @@ static void page_work(uv_work_t *work)
 	pg_params_finish(&params);
 }
 
-/** Another node has pruned what was to be read, and has not told yet. */
+/** The owner has pruned the requested events, and this node has not been told yet. */
 static void note_pruned(struct log_read *read, uint64_t first_seq)
 {
 	uint64_t end = session_log_last_seq(read->mirror) + 1;
@@ -153,7 +156,7 @@ static void page_done(uv_work_t *work, int status)
 	read->store->jobs--;
 	if (read->status == 0 && !read->mirror &&
 		!session_log_of(read->store, read->id, read->epoch)) {
-		read->status = -ENOENT; /* it has been deleted meanwhile */
+		read->status = -ENOENT; /* the session has been deleted meanwhile */
 	} else if (read->done && page->first_seq) {
 		note_pruned(read, page->first_seq);
 	}
@@ -178,7 +181,7 @@ struct pg_names {
 	char *id;
 	uint64_t epoch;
 	int64_t sid;
-	uint64_t size; /* bytes of lines that count */
+	uint64_t size; /* how many bytes of lines to load */
 	struct name_table names;
 	int status;
 };
@@ -215,7 +218,7 @@ static int names_end(struct pg_names *job)
 	struct session_log *log = session_log_of(job->store, job->id, job->epoch);
 	int r = job->status;
 	if (log && r == 0 && job->size != log->keys.size) {
-		r = pg_load_names(log, false); /* more have been written meanwhile: again */
+		r = pg_load_names(log, false); /* more names have been saved meanwhile: again */
 	} else if (log) {
 		log_keys_loaded(log, &job->names, r);
 	}
@@ -251,7 +254,7 @@ int pg_load_names(struct session_log *log, bool now)
 	return uv_queue_work(store->loop, &job->work, names_work, names_done);
 }
 
-/* --- back to what is durable --- */
+/* --- rewinding sessions to their durable state --- */
 
 struct pg_look_back {
 	uv_work_t work;
@@ -316,7 +319,7 @@ void pg_rewind(struct store *store)
 	uv_queue_work(store->loop, &job->work, look_back_work, look_back_done);
 }
 
-/* --- what is left of deleted sessions --- */
+/* --- rows of deleted sessions --- */
 
 struct pg_sweep {
 	uv_work_t work;

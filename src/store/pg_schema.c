@@ -1,4 +1,4 @@
-/* The tables in PostgreSQL. Whatever a later version changes is a step behind those that are here. */
+/* Creates and upgrades the tables in PostgreSQL. A new version appends its changes as a step. */
 #include "pg.h"
 
 #include <errno.h>
@@ -33,23 +33,23 @@ static const char *const steps[] = {
 	"CREATE TABLE holdfast_access ("
 	" n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(),"
 	" writer text NOT NULL, line text NOT NULL);"
-	/* What nodes list of each other's sessions. */
+	/* the sessions of all nodes, for lists */
 	"CREATE SEQUENCE holdfast_shown_n;"
 	"CREATE TABLE holdfast_shown ("
 	" id text PRIMARY KEY, sid bigint NOT NULL, object text,"
 	" n bigint NOT NULL DEFAULT nextval('holdfast_shown_n'),"
 	" at timestamptz NOT NULL DEFAULT now());"
 	"CREATE INDEX holdfast_shown_order ON holdfast_shown (n);"
-	/* What a round looks for. */
+	/* for rounds, which look for owners without a lease */
 	"CREATE INDEX holdfast_node_holder ON holdfast_node (holder);",
-	/* 4: which database this is, to tell an older copy from it */
+	/* 4: the identity of the database, to detect an older copy */
 	"CREATE TABLE holdfast_place ("
 	" one boolean PRIMARY KEY DEFAULT true CHECK (one), system bigint NOT NULL,"
 	" timeline bigint NOT NULL, relation bigint NOT NULL, synchronous bigint NOT NULL,"
 	" noted bigint NOT NULL, n bigint NOT NULL);",
-	/* 5: a migration that is not over; servers keep away */
+	/* 5: an unfinished migration, during which no server starts */
 	"CREATE TABLE holdfast_moving (source text NOT NULL);",
-	/* 6: how old blobs are, for retention */
+	/* 6: the age of blobs, for retention */
 	"ALTER TABLE holdfast_blob ADD COLUMN at timestamptz NOT NULL DEFAULT now();",
 };
 
@@ -58,7 +58,7 @@ static const char *const steps[] = {
 int pg_begin_alone(struct pg_conn *conn, char **ret_why)
 {
 	int r = pg_run_all(conn, "BEGIN", ret_why);
-	/* Its number is "holdfast" in ASCII. */
+	/* The lock's number is "holdfast" in ASCII. */
 	return r < 0 ? r
 		     : pg_run_all(
 			       conn, "SELECT pg_advisory_xact_lock(7525353829467124596)", ret_why);
@@ -93,7 +93,7 @@ static int read_version(struct pg_conn *conn, size_t *ret_version, char **ret_wh
 	PQclear(result);
 	if (r == 0 && *ret_version > VERSION) {
 		*ret_why = xprintf(
-			"the tables of this database are of version %zu; this program knows up to %zu: run a newer one",
+			"the tables of this database have version %zu, and this program knows versions up to %zu: install a newer holdfast",
 			*ret_version, VERSION);
 		r = -ENOTSUP;
 	}

@@ -1,28 +1,28 @@
-/* Who has a session that is not here; if nobody has it, this node takes it. */
+/* Finds the owner of a session that is not here. If no living node owns it, this node takes it. */
 #include "pg_nodes.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* So often it is asked again, when another node was quicker to take it, but had it not long. */
+/* How often to look for the owner, since another node can take the session first and lose it. */
 #define TRIES 3
 
 static const char find_sql[] =
 	"SELECT s.owner, n.address FROM holdfast_session AS s LEFT JOIN holdfast_node AS n"
 	" ON n.holder = s.owner AND n.lease_until > now() WHERE s.id = $1";
 
-/** One for all who ask for the same session at the same time. */
+/** A search, shared by all requests for the same session. */
 struct pg_seek {
 	uv_work_t work;
 	struct pg *pg;
 	char *id;
 	struct list waits; /* struct place_wait */
-	char owner[PG_OWNER_SIZE]; /* this node */
+	char owner[PG_OWNER_SIZE]; /* this node, when the search began */
 	bool may_take;
 	int64_t *unsure;
 	size_t unsure_count;
-	/* The thread's answer. */
+	/* Result, from the thread pool. */
 	int status;
 	enum session_place place;
 	char *address;
@@ -71,7 +71,7 @@ static void seek_work(uv_work_t *work)
 			return;
 		}
 		pg_taken_finish(&seek->taken);
-		take(seek); /* nothing, if it is here, or another node was quicker */
+		take(seek); /* takes nothing if this node has it, or another one was quicker */
 		if (seek->status < 0 || PQntuples(seek->taken.sessions)) {
 			return;
 		}
@@ -85,7 +85,7 @@ static void end(struct pg_seek *seek)
 		seek->status = 0;
 		seek->place = PLACE_HERE;
 	} else if (seek->status == 0 && seek->place == PLACE_HERE) {
-		seek->status = -EAGAIN; /* another node was quicker, or it cannot be read */
+		seek->status = -EAGAIN; /* another node was quicker, or the session is damaged */
 	}
 	while (!list_empty(&seek->waits)) {
 		struct place_wait *wait = list_entry(seek->waits.next, struct place_wait, link);

@@ -1,11 +1,17 @@
-/* What servers share beside sessions (shelf.h): rows of holdfast_secret and holdfast_access. */
+/*
+ * The shelf (shelf.h) in the database: data that all servers share besides sessions. Rows of
+ * holdfast_secret, holdfast_access and holdfast_shown.
+ */
 #include "pg.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Its number is "hfaccess" in ASCII. With the lock, rows are there in the order of their numbers. */
+/*
+ * The lock is held until the commit, so that rows become visible in the order of their numbers. Its
+ * number is "hfaccess" in ASCII.
+ */
 #define LOCK_SQL "WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(7522807307066241907))"
 
 static const char append_sql[] =
@@ -31,7 +37,7 @@ static void hold(void *arg, bool is_held)
 	pg->store->jobs += is_held ? 1 : -1;
 }
 
-/** Something that has to be there for good. */
+/** Runs a statement whose effect has to be durable; -EIO if this is not certain. */
 static int put(struct pg *pg, const char *sql, struct pg_params *params)
 {
 	struct pg_conn conn;
@@ -131,7 +137,7 @@ static int forget(void *arg, const char *lines, size_t len)
 	return r;
 }
 
-/* --- sessions --- */
+/* --- sessions in lists --- */
 
 static const char show_sql[] =
 	"INSERT INTO holdfast_shown AS o (id, sid, object) SELECT s.id, s.sid, w.object"
@@ -165,8 +171,8 @@ static void put_shown(struct pg_params *params, const char *lines, size_t len)
 }
 
 /**
- * The lock comes in a statement of its own, so that the next one sees what was committed before:
- * else a session that is just being deleted would be shown for ever.
+ * The lock is taken by a statement of its own, so that the next one sees everything committed
+ * before. Otherwise a session that is being deleted at the moment would be listed forever.
  */
 static int show(void *arg, const char *owner, const char *lines, size_t len)
 {

@@ -1,7 +1,7 @@
 /*
- * A server takes sessions: all that nobody has, when it starts, and later those of a node that has
- * died. Their fences are raised, which makes void whatever the one before may still write; then a
- * log is made of each, from its metadata, the events behind them, and its records.
+ * Taking over sessions: all free ones when a server starts, and later those of a node that has
+ * died. This raises their fences, so that whatever the last owner still writes is void. Then a log
+ * is made of each session, from its metadata, the events behind it, and its records.
  */
 #include "pg.h"
 
@@ -12,10 +12,10 @@
 #include <string.h>
 
 /*
- * $1: who takes them, $2: one by its name, or NULL, $3: at most so many, $4: those that it may have
- * taken without knowing. Whatever was on its way with an old fence is over, or will change nothing,
- * once this returns: it waits for locks. Who has taken one meanwhile keeps it, also a node that
- * `found` could not know of.
+ * $1: the new owner, $2: the id of one session, or NULL, $3: how many sessions at most, $4: sids of
+ * sessions that $1 may own already. The statement waits for the locks of the rows: once it returns,
+ * every transaction with an old fence is over, or will change nothing. A session that another node
+ * has taken meanwhile is left to it, even if `found` could not see that.
  */
 #define TAKE_SQL(found)                                                                                \
 	"WITH RECURSIVE " found ", free AS ("                                                          \
@@ -37,7 +37,7 @@ static const char take_one_sql[] =
 		 " WHERE s.id = $2::text AND (s.owner = $1 AND s.sid = ANY($4)"
 		 " OR s.owner <> $1 AND " HAS_NO_LEASE("s.owner") ") LIMIT $3)");
 
-/* Owners are few: each is found by a look into the index of them, however many sessions it has. */
+/* There are few owners. The index finds the next one in one step, however many sessions it has. */
 static const char take_any_sql[] = TAKE_SQL(
 	"owners AS ((SELECT owner FROM holdfast_session ORDER BY owner LIMIT 1)"
 	" UNION ALL SELECT (SELECT s.owner FROM holdfast_session AS s WHERE s.owner > o.owner"
@@ -92,7 +92,10 @@ static PGresult *run_take(struct pg_conn *conn, const struct pg_wish *wish, char
 	return rows;
 }
 
-/** Whoever finds that the database is another one waits for our locks: what we have, we have of this one. */
+/**
+ * Reads holdfast_place.n. All sessions in `taken` are from that database, since changing it needs
+ * the locks that this transaction holds on their rows.
+ */
 static int read_place(struct pg_conn *conn, struct pg_taken *taken, char **ret_why)
 {
 	PGresult *rows = pg_run(conn, "SELECT n FROM holdfast_place", NULL, ret_why);
@@ -173,14 +176,14 @@ static struct session_log *begin_log(
 		log->size = log->written = meta->log_size;
 		log->keys.size = meta->keys_size;
 		log->keys.input_names = meta->input_names;
-		/* What became of blobs when the last owner pruned it, nobody here knows. */
+		/* The last owner may have pruned events without a sweep of their blobs. */
 		pg_log_of(log)->rows_from = meta->first_seq;
 		pg_log_of(log)->pruned_bytes = meta->first_seq > 1 ? UINT64_MAX / 2 : 0;
 	}
 	return log;
 }
 
-/** NULL: it is damaged. */
+/** Returns NULL and the reason if the session's metadata is damaged. */
 static struct session_log *make_log(struct pg *pg, const PGresult *rows, int row, char **ret_why)
 {
 	struct metadata meta = {0};
@@ -190,7 +193,7 @@ static struct session_log *make_log(struct pg *pg, const PGresult *rows, int row
 	char *id = xstrndup(PQgetvalue(rows, row, 1), (size_t)PQgetlength(rows, row, 1));
 	struct session_log *other = store_get_session(pg->store, id, strlen(id));
 	if (other) {
-		store_fenced(other); /* one that was about to be made, and came second */
+		store_fenced(other); /* being created here, but another server was first */
 	}
 	if (!PQgetisnull(rows, row, 7)) {
 		r = metadata_parse(PQgetvalue(rows, row, 7), (size_t)PQgetlength(rows, row, 7), id,
@@ -256,7 +259,7 @@ static int replay(struct session_log *log, const PGresult *rows, int first, int 
 	return pg_replay(log, rows, first, end);
 }
 
-/** The end of the rows from `first` on that are of a session; rows are in the order of sids. */
+/** The end of a session's rows, which begin at `first`; all rows are sorted by sid. */
 static int end_of(const PGresult *rows, int first, int64_t sid)
 {
 	int end = first;
@@ -274,7 +277,10 @@ static void drop_log(struct session_log *log)
 	session_log_free(log);
 }
 
-/** What the rows tell of a session becomes a log; where each result goes on is in `at`. */
+/**
+ * Makes a log of one session. `at` has the positions in the results of events and records, and is
+ * moved behind the session's rows. Returns NULL and the reason if the session is damaged.
+ */
 static struct session_log *adopt(
 	struct pg *pg, const struct pg_taken *taken, int row, int at[2], char **ret_why)
 {
@@ -286,7 +292,7 @@ static struct session_log *adopt(
 	struct session_log *log = make_log(pg, taken->sessions, row, ret_why);
 	if (log && (take_events(log, taken->events, first_event, at[0]) < 0 ||
 			   replay(log, taken->records, first_record, at[1]) < 0)) {
-		refuse(ret_why, log->id, "its events or records do not fit");
+		refuse(ret_why, log->id, "its events or records do not fit together");
 		drop_log(log);
 		log = NULL;
 	}

@@ -1,10 +1,16 @@
-/* Parameters of statements and their results, in PostgreSQL's binary format (its documentation, 55.7 and array_recv()). */
+/*
+ * Parameters and results of statements in PostgreSQL's binary format (55.7 in its documentation,
+ * and array_recv() in its sources).
+ */
 #include "pg.h"
 
 #include <endian.h>
 #include <string.h>
 
-/* An array begins with: dimensions, whether there are NULLs, type, elements, first index; 4 bytes each. */
+/*
+ * An array begins with: number of dimensions, whether it has NULLs, type and number of elements,
+ * first index; 4 bytes each. Each element follows with its length in front (-1: NULL).
+ */
 
 static void put_be(struct buffer *out, uint64_t value, size_t width)
 {
@@ -39,7 +45,7 @@ int pg_add_bigint(struct pg_params *params, int64_t value)
 static int add_bytes(struct pg_params *params, enum pg_type type, const void *bytes, size_t len)
 {
 	int place = add(params, type);
-	buffer_reserve(&params->values[place], 1); /* nothing at all would be NULL */
+	buffer_reserve(&params->values[place], 1); /* so that an empty value is not NULL */
 	buffer_append(&params->values[place], bytes, len);
 	return place;
 }
@@ -51,7 +57,7 @@ int pg_add_text(struct pg_params *params, const char *text, size_t len)
 
 int pg_add_null_text(struct pg_params *params)
 {
-	return add(params, PG_TEXT); /* a value without bytes */
+	return add(params, PG_TEXT); /* its value has no pointer */
 }
 
 int pg_add_bytea(struct pg_params *params, const void *bytes, size_t len)

@@ -1,4 +1,4 @@
-/* A group becomes one transaction, in one round trip: the writer's thread. */
+/* The writer's thread: commits a group as one transaction, in one round trip. */
 #include "pg.h"
 #include "pg_nodes.h"
 
@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long to wait before the database is tried again. */
+/* How long to wait before trying the database again. */
 #define RETRY_US 100000
 
-/* New sessions. A name that is taken by now makes no row: then the session is fenced off. */
+/* New sessions. If the id is taken by now, no row is inserted, and the session is fenced. */
 static const char create_sql[] =
 	"INSERT INTO holdfast_session"
 	" (sid, id, epoch, fence, owner, created_at, created, last_record)"
@@ -21,7 +21,7 @@ static const char create_sql[] =
 	" AS c(sid, id, epoch, fence, created_at, created)"
 	" ON CONFLICT (id) DO NOTHING";
 
-/* Everything else, of those sessions whose fence and last record are what we think. */
+/* Everything else, for the sessions whose fence and last record are as this server knows them. */
 static const char append_sql[] =
 	"WITH won AS ("
 	"UPDATE holdfast_session AS s"
@@ -48,7 +48,7 @@ static const char append_sql[] =
 	" WHERE r.sid = t.sid AND r.n < t.before AND won.sid = t.sid"
 	") SELECT place FROM won";
 
-/* What was pruned of those among them whose metadata says so by now. */
+/* Rows of pruned events, for the sessions whose new metadata append_sql has just saved. */
 static const char prune_sql[] =
 	"DELETE FROM holdfast_event AS e"
 	" USING unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])"
@@ -65,15 +65,15 @@ static const char delete_sql[] =
 
 static const char lock_shown_sql[] = PG_SHOWN_LOCK;
 
-/* Other nodes hear of it. Whatever shows the session has the lock, and looks whether it is there. */
+/* Tells other nodes of deletions. show() in pg_shelf.c has the same lock, so cannot undo this. */
 static const char unshow_sql[] =
 	"UPDATE holdfast_shown AS o SET object = NULL, n = nextval('holdfast_shown_n'), at = now()"
 	" WHERE o.sid = ANY($1) AND NOT EXISTS (SELECT FROM holdfast_session AS s WHERE s.sid = o.sid)";
 
 /*
- * Waits for whatever the old connection still does to these rows, and makes it void if it is late.
- * The answer to this may be lost, too: each try has a number of its own to raise the fence to, so
- * that an earlier one that comes late changes nothing, and one that had come is known for ours.
+ * Waits until the old connection is done with these rows, or makes void what it will do. As the
+ * answer to this statement may be lost as well, each try raises the fence to another number. So an
+ * earlier try that comes late changes nothing, and one that did succeed is recognized as ours.
  */
 static const char settle_sql[] =
 	"UPDATE holdfast_session AS s SET fence = w.target"
@@ -81,14 +81,14 @@ static const char settle_sql[] =
 	" WHERE s.sid = w.sid AND s.owner = $3 AND s.fence < w.target"
 	" RETURNING w.place, s.last_record";
 
-/* Of those that it did not raise: which are there all the same, and somebody else's. */
+/* Which of the sessions exist, and belong to another server. */
 static const char others_sql[] =
 	"SELECT w.place FROM unnest($1::bigint[]) WITH ORDINALITY AS w(sid, place)"
 	" JOIN holdfast_session AS s USING (sid) WHERE s.owner <> $2";
 
 /*
- * A deletion that is found done is found by a look, which waits for nobody: a row that is written
- * after it has the standby have both.
+ * Deletions that have happened were only read, and a read does not wait for the standby. The commit
+ * of this row, which comes after the deletion, has reached the standby only if that has, too.
  */
 static const char confirm_sql[] =
 	"INSERT INTO holdfast_garbage (sid) SELECT g.sid FROM unnest($1::bigint[]) AS g(sid)"
@@ -105,7 +105,7 @@ static bool is_open(const struct pg_part *part)
 	return !part->is_there && !part->is_fenced;
 }
 
-/** Those whose fate is open, in their order; the caller frees the array. */
+/** The parts whose outcome is open, in their order; the caller frees the array. */
 static struct pg_part **take_open(struct pg *pg, size_t *ret_count)
 {
 	size_t count = 0;
@@ -124,7 +124,7 @@ static struct pg_part **take_open(struct pg *pg, size_t *ret_count)
 	return parts;
 }
 
-/** The part that a row speaks of: its place, from 1 on, is in a column. */
+/** The part that a row is about: the column has its place, from 1 on. NULL if there is none. */
 static struct pg_part *part_of_row(
 	struct pg_part **parts, size_t count, const PGresult *result, int row, int column)
 {
@@ -216,7 +216,7 @@ static bool put_pruned(struct pg_part **parts, size_t count, struct pg_params *p
 	return found;
 }
 
-/* Places of the parameters of append_sql. */
+/* Indexes of the parameters of append_sql. */
 struct append_places {
 	int sid, fence, after, last, metadata;
 	int record_sid, record_n, record_kind, record_ts, record_data;
@@ -315,12 +315,12 @@ static void put_appends(struct pg_part **parts, size_t count, struct pg_params *
 	}
 }
 
-/* --- one try --- */
+/* --- trying to commit --- */
 
 /**
- * Those whose row was ours are there. A new one whose name is taken is fenced off, unless an earlier
- * try may have made it. Of the others nobody knows whether another server has them, or the database
- * has become an older copy. Returns whether there are such.
+ * Marks the parts that append_sql has written as committed. A new session whose id is taken is
+ * fenced, unless an earlier try may have created it. The others stay open: another server may have
+ * them, or the database may have become an older copy. Returns whether any part is open.
  */
 static bool take_winners(struct pg_part **parts, size_t count, const PGresult *won)
 {
@@ -343,7 +343,7 @@ static bool take_winners(struct pg_part **parts, size_t count, const PGresult *w
 
 #define STATEMENTS_MAX 6
 
-/** 1: it is done, but the database warns that it may not be where it should, or it is not known of all. */
+/** Returns 1 if the outcome is in doubt: of all parts after a warning, else of those left open. */
 static int try_group(struct pg *pg, char **ret_why)
 {
 	struct pg_params params[STATEMENTS_MAX] = {0};
@@ -382,21 +382,21 @@ static int try_group(struct pg *pg, char **ret_why)
 	return r;
 }
 
-/* --- what became of it --- */
+/* --- settling what is in doubt --- */
 
-/** Its fence has been raised, and it has this last record. */
+/** The session is ours: its fence has been raised, and its last record has this number. */
 static void settle_part(struct pg_part *part, uint64_t last_record)
 {
 	part->is_there = part->last > part->after && last_record == part->last;
 	part->is_behind = last_record < part->after;
-	part->is_new = false; /* its row is there */
+	part->is_new = false; /* its row exists */
 	part->is_fenced = false;
 }
 
 /**
- * One that is not told of is not ours any more. A new one may be about to come, from the old
- * connection: it is tried again, which waits for that, and looked at again. A deletion has been
- * made, unless the session is there and somebody else's.
+ * The session's fence was not raised, so its row does not exist or is not ours. A new session may
+ * still be committed by the old connection: another try waits for that. A deleted one is gone,
+ * unless another server turns out to have it.
  */
 static void give_up_part(struct pg_part *part)
 {
@@ -433,7 +433,7 @@ static PGresult *find_others(struct pg *pg, struct pg_part **parts, size_t count
 	return others;
 }
 
-/** NULL: it is not known whether the deletions among them are there for good. */
+/** Returns NULL if it is unknown whether the deletions among them are durable. */
 static PGresult *confirm_deletions(
 	struct pg *pg, struct pg_part **parts, size_t count, char **ret_why)
 {
@@ -465,7 +465,7 @@ static void judge(
 	}
 }
 
-/** Those whose fences are known to have been raised. */
+/** Notes the fences that are known to have been raised. */
 static void note_fences(struct pg_part **parts, size_t count, const PGresult *raised)
 {
 	for (int row = 0; row < PQntuples(raised); row++) {
@@ -477,7 +477,7 @@ static void note_fences(struct pg_part **parts, size_t count, const PGresult *ra
 	}
 }
 
-/** -EAGAIN: the database warns that the fences may not be where they should: to be raised again. */
+/** -EAGAIN: after a warning, the fences may not have reached the standby; raise them again. */
 static int settle(struct pg *pg, char **ret_why)
 {
 	size_t count;
@@ -497,7 +497,10 @@ static int settle(struct pg *pg, char **ret_why)
 	return r;
 }
 
-/** What the database lacks of our sessions, nobody can give it again: they begin anew. 0, or it is not done yet. */
+/**
+ * If the database lacks committed records, it is an older copy. Once the operator has accepted
+ * that, lets go of the open sessions and returns 0; until then returns a negative errno.
+ */
 static int give_up_older(struct pg *pg, char **ret_why)
 {
 	bool is_behind = false;
@@ -529,8 +532,8 @@ static bool is_settled(struct pg *pg)
 }
 
 /**
- * Returns 0 once it is known what became of the group, 1 to go on, or a negative errno. -ENOTCONN, and -ESTALE of an older copy: it
- * is not over, the next step tries again.
+ * Does the next step. Returns 1 if another one has to follow, 0 if the group is settled, and
+ * -ENOTCONN or -ESTALE (an older copy) to try again later; another errno if the group is refused.
  */
 static int step(struct pg *pg, char **ret_why)
 {
@@ -564,7 +567,7 @@ static int step(struct pg *pg, char **ret_why)
 
 void pg_write(struct pg *pg)
 {
-	int told = 0; /* why it waits, as far as that has been said */
+	int told = 0; /* the reason for waiting that was logged last */
 	for (;;) {
 		char *why = NULL;
 		int r = step(pg, &why);
@@ -581,7 +584,7 @@ void pg_write(struct pg *pg)
 		}
 		if (r < 0 && !waits) {
 			diag(DIAG_ERROR, "the database refuses to write: %s",
-				why ? why : "nobody knows why");
+				why ? why : "it does not say why");
 		} else if (r == 0 && told) {
 			diag(DIAG_INFO, "the database can be used again");
 		}
