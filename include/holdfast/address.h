@@ -5,23 +5,32 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** An IPv6 address, or an IPv4 one as ::ffff:a.b.c.d. All zero: none, such as of a unix socket. */
+/**
+ * An IPv6 address, or an IPv4 address as ::ffff:a.b.c.d. All zeros: no address, as for a unix
+ * socket.
+ */
 struct address {
 	unsigned char bytes[16];
 };
 
-/** All addresses whose first bits are the same. */
+/** The addresses whose first `bits` bits are those of `address`. */
 struct address_range {
 	struct address address;
 	unsigned bits;
 };
 
-/** Reads an IPv4 or IPv6 address, also as HOST:PORT or [HOST]:PORT, as proxies write it. */
+/**
+ * Parses an IPv4 or IPv6 address, also in the forms HOST:PORT and [HOST]:PORT that proxies write.
+ * Returns false if it is neither.
+ */
 bool address_parse(const char *text, size_t len, struct address *ret);
-/** Reads ADDRESS or ADDRESS/BITS. */
+/** Parses ADDRESS or ADDRESS/BITS. Returns false if it is neither. */
 bool address_range_parse(const char *text, struct address_range *ret);
 bool address_is_in(const struct address *address, const struct address_range *range);
-/** What one person has: an IPv4 address, or the /64 of an IPv6 one. */
+/**
+ * The range that one subscriber is assumed to have: an IPv4 address, or the /64 of an IPv6 address
+ * (its other bits are zeroed).
+ */
 struct address address_household(const struct address *address);
 
 #endif

@@ -1,4 +1,4 @@
-/* Bytes as text of letters, digits, - and _, without padding (RFC 4648, section 5). Pure. */
+/* Base64url without padding (RFC 4648, section 5). Pure. */
 #ifndef HOLDFAST_BASE64URL_H
 #define HOLDFAST_BASE64URL_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 void base64url_append(struct buffer *out, const void *bytes, size_t len);
-/** Whether the text is exactly `len` bytes, which it puts into `ret`. */
+/** Decodes `text` into `ret`. Returns false unless it is valid and encodes exactly `len` bytes. */
 bool base64url_read(const char *text, void *ret, size_t len);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * Opening files below a directory and nowhere else, whatever links lie on the way: the kernel is
- * asked to refuse what leads out of it (openat2), so that there is no moment between a check and
- * its use.
+ * Opens files below a directory and nowhere else, whatever symlinks lie on the path: the kernel
+ * itself refuses a path that leads out (openat2), so no check can be raced.
  */
 #ifndef HOLDFAST_BENEATH_H
 #define HOLDFAST_BENEATH_H
@@ -10,17 +9,20 @@
 
 /**
  * Opens a path below the directory `root`, with O_CLOEXEC. Returns the descriptor, or -1 with errno
- * (EXDEV: it leads out).
+ * set (EXDEV: the path leads out).
  */
 int open_beneath(int root, const char *path, int flags);
-/** The same where the kernel has no openat2: follows no symlink and takes no "..". */
+/** Fallback for kernels without openat2: follows no symlink and refuses "..". */
 int open_by_steps(int root, const char *path, int flags);
 
-/** Whether a path is `dir` or below it, by their names; both absolute, without "." and "..". */
+/**
+ * Whether `path` is `dir` or below it. Compares names only; both must be absolute and free of "."
+ * and "..".
+ */
 bool path_is_within(const char *path, const char *dir);
 /**
- * Whether a path is in the server's data directory, and not in the part of it that agents may use; both
- * absolute.
+ * Whether a path is in the server's data directory but not in `workspace`, the part that agents can
+ * use. Both must be absolute.
  */
 bool path_is_private(const char *path, const char *data_dir);
 

@@ -1,7 +1,7 @@
 /*
- * A growable byte buffer. The one owner calls buffer_finish(); `data` may move at every call that
- * adds bytes. Every size that reaches a buffer from outside is bounded by relay/limits first, so
- * running out of memory here is a fault of ours or of the machine: the functions abort.
+ * A growable byte buffer. Its one owner calls buffer_finish(). `data` can move in every call that
+ * adds bytes. Sizes that come from outside are checked against limits.h first, so running out of
+ * memory here is a bug or a machine failure, and the functions abort.
  */
 #ifndef HOLDFAST_BUFFER_H
 #define HOLDFAST_BUFFER_H
@@ -20,13 +20,13 @@ struct buffer {
 void buffer_init(struct buffer *b);
 /** Frees the bytes and leaves the buffer empty and usable. */
 void buffer_finish(struct buffer *b);
-/** Makes room for `extra` more bytes behind `len`. */
+/** Makes room for `extra` bytes after the first `len`. */
 void buffer_reserve(struct buffer *b, size_t extra);
 void buffer_append(struct buffer *b, const void *bytes, size_t len);
 void buffer_append_str(struct buffer *b, const char *str);
 void buffer_append_char(struct buffer *b, char c);
 void buffer_append_u64(struct buffer *b, uint64_t value);
-/** 16 hexadecimal digits. */
+/** Appends 16 lower-case hexadecimal digits. */
 void buffer_append_hex(struct buffer *b, uint64_t value);
 __attribute__((format(printf, 2, 3))) void buffer_printf(struct buffer *b, const char *fmt, ...);
 /**
@@ -35,18 +35,21 @@ __attribute__((format(printf, 2, 3))) void buffer_printf(struct buffer *b, const
  */
 void buffer_append_json(struct buffer *b, const char *text, size_t len);
 /**
- * Appends a member to a JSON object that is being written, `"name":"text"`, with a comma in front
- * unless it is the first.
+ * Appends `"name":"text"` to a JSON object that is being written, with a comma before it unless the
+ * buffer is empty or ends with `{`.
  */
 void buffer_append_member(struct buffer *b, const char *name, const char *text);
 /** Removes the first `len` bytes; the rest moves to the front. */
 void buffer_consume(struct buffer *b, size_t len);
 /** Empties the buffer and keeps its memory. */
 void buffer_clear(struct buffer *b);
-/** NUL-terminates (the NUL is not counted in `len`) and lends the bytes until the next change. */
+/**
+ * NUL-terminates the bytes (the NUL is not counted in `len`) and returns them; valid until the next
+ * change.
+ */
 const char *buffer_cstr(struct buffer *b);
 
-/** malloc, calloc and so on that abort when there is no memory; the caller frees. */
+/** Like malloc() and its relatives, but abort when out of memory. The caller frees the result. */
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *ptr, size_t size);

@@ -1,11 +1,11 @@
 /*
- * The two clocks. The wall clock tells the time of day; people and NTP set it, in either direction
- * and by any amount. The other one counts since the machine was started, also while it is
- * suspended, and nobody sets it: durations and deadlines go by it.
+ * The two clocks. The wall clock gives the time of day; people and NTP set it, in either direction
+ * and by any amount. The elapsed clock counts since the machine booted, including time suspended,
+ * and cannot be set: use it for durations and deadlines.
  *
- * Only the edge (relay, net, agent) asks, and the session where it writes an input down; the state
- * machine is told. libuv's timers go by a third clock, CLOCK_MONOTONIC, which stands still in a
- * suspend. That is right for the patience with a child process, which slept as well.
+ * Only relay, net, agent and the session that records an input read a clock; the state machine is
+ * given the time. libuv's timers use a third clock, CLOCK_MONOTONIC, which stops during a suspend.
+ * That is right for waiting on a child process, which was suspended as well.
  */
 #ifndef HOLDFAST_CLOCK_H
 #define HOLDFAST_CLOCK_H
@@ -15,29 +15,28 @@
 
 #define CLOCK_BOOT_ID_SIZE 37
 
-/** Zeros ask the system; with anything else a test pretends. */
+/** All zeros: the real clocks. Tests set the members. */
 struct clock {
-	int64_t wall_shift_ms; /* the wall clock was set by so much */
-	int64_t elapsed_shift_ms; /* the machine slept so long */
+	int64_t wall_shift_ms; /* added to the wall clock */
+	int64_t elapsed_shift_ms; /* added to the elapsed clock */
 	const char *boot_id;
 	enum { CLOCK_SYNC_ASK, CLOCK_SYNC_YES, CLOCK_SYNC_NO } sync;
 };
 
 void clock_init(struct clock *c);
-/** The wall clock: ms since 1970 (UTC). It may run backwards. */
+/** Returns the wall clock in ms since 1970 (UTC). It can go backwards. */
 int64_t clock_now_ms(const struct clock *c);
-/** Ms since the machine was started, with the time it was suspended. It never runs backwards. */
+/** Returns ms since the machine booted, including time suspended. Never goes backwards. */
 int64_t clock_elapsed_ms(const struct clock *c);
-/** Ms of the clock that libuv's timers go by. */
+/** Returns CLOCK_MONOTONIC in ms, the clock of libuv's timers. */
 int64_t clock_steady_ms(void);
-/** Whether the kernel has been told by NTP that the wall clock is right. */
+/** Whether the kernel considers the wall clock synchronised (by NTP). */
 bool clock_is_synchronised(const struct clock *c);
-/** What names this start of the machine; "" if that cannot be known. */
+/** Writes an id of the current boot of the machine; "" if it is unknown. */
 void clock_get_boot_id(const struct clock *c, char ret_id[CLOCK_BOOT_ID_SIZE]);
 /**
- * A descriptor to poll: it becomes readable when the wall clock is set, and when the machine wakes
- * from a suspend. clock_watch_take() makes it unreadable again. A negative errno if there is no
- * such thing.
+ * Returns a descriptor to poll, which the caller closes, or a negative errno. It becomes readable
+ * when the wall clock is set or the machine wakes from a suspend; clock_watch_take() clears that.
  */
 int clock_watch_open(void);
 void clock_watch_take(int fd);

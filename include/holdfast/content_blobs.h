@@ -1,6 +1,6 @@
 /*
- * Images, sounds and files inside the content of agents (proto/protocol.md#images-and-files): large
- * ones leave their event, and a reference stays. Pure.
+ * Moves large images, sounds and files out of the events that contain them, and leaves references
+ * (proto/protocol.md#images-and-files). Pure.
  */
 #ifndef HOLDFAST_CONTENT_BLOBS_H
 #define HOLDFAST_CONTENT_BLOBS_H
@@ -10,25 +10,29 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* So much of one, as it is written, stays in its event. */
+/* Longest base64 or text, in bytes, that stays inside the event. */
 #define CONTENT_INLINE_MAX 4096
 
-/** What left an event. */
+/** Bytes moved out of an event. */
 struct content_blob {
 	struct list link;
-	char name[65]; /* SHA-256 of its bytes, in hexadecimal digits */
-	unsigned hide; /* what a token hides that does not see the event (hide.h) */
-	char *bytes; /* NULL once somebody has taken them */
+	char name[65]; /* SHA-256 of `bytes` in hexadecimal */
+	unsigned hide; /* the kinds of events (hide.h) whose hiding hides this, too */
+	char *bytes; /* owned; NULL once taken by someone else */
 	size_t len;
 };
 
 /**
- * A copy of an event's data (parts of it are shared) in which large blocks are references: {type,
- * blob, size, …}. What is no base64 is left out, and "omitted" says so. Appends what left it to
- * `blobs`, unless that is NULL.
+ * Returns a copy of an event's data (unchanged parts are shared) with large blocks replaced by
+ * references: {type, blob, size, …}. Data that is not valid base64 is dropped, and the block gets
+ * an "omitted" member. Appends a content_blob for each block moved to `blobs`, or discards the
+ * bytes if that is NULL.
  */
 json_t *content_move(const char *type, const json_t *data, struct list *blobs);
-/** The blob could not be kept: each block that refers to it says why, and refers to nothing. */
+/**
+ * Call this when the blob `name` could not be stored: every block that refers to it loses the
+ * reference and gets "omitted": `why`.
+ */
 void content_omit(json_t *data, const char *name, const char *why);
 void content_blob_free(struct content_blob *blob);
 

@@ -1,6 +1,6 @@
 /*
- * Bytes as their difference from other bytes that they follow in the main: HTML from the markdown
- * that it was made of. Made for speed: one pass forward, nothing is sorted or hashed.
+ * Encodes bytes as a delta against a similar base: HTML against the markdown it was rendered from.
+ * Built for speed: one forward pass, no sorting or hashing.
  */
 #ifndef HOLDFAST_DELTA_H
 #define HOLDFAST_DELTA_H
@@ -9,12 +9,13 @@
 
 #include <stddef.h>
 
-/** Appends what makes `bytes` of `base`. Never much longer than `bytes`. */
+/** Appends a delta that turns `base` into `bytes`. It is never much longer than `bytes`. */
 void delta_make(
 	const char *base, size_t base_len, const char *bytes, size_t len, struct buffer *out);
 /**
- * Writes to `out` what the delta makes of `base`, and how long that is: no more than both are long,
- * whatever is in the delta, and `out` has room for so much. -EBADMSG if that cannot be.
+ * Applies a delta to `base` and writes the result to `out`, its length to *ret_len. Whatever the
+ * delta contains, the result is at most `base_len` + `len` bytes; `out` must have that much room.
+ * Returns -EBADMSG if the delta is malformed.
  */
 int delta_apply(const char *base, size_t base_len, const char *delta, size_t len, char *out,
 	size_t *ret_len);

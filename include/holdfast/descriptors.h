@@ -1,6 +1,6 @@
 /*
- * File descriptors, of which a process has only so many. Connections and agents leave some to the
- * store, and the store keeps few files open when there are not many left.
+ * The budget of file descriptors. Connections and agents leave some for the store, and the store
+ * keeps few files open when few are left.
  */
 #ifndef HOLDFAST_DESCRIPTORS_H
 #define HOLDFAST_DESCRIPTORS_H
@@ -8,16 +8,26 @@
 #include <signal.h>
 #include <stddef.h>
 
-/* What agents and their commands leave of them, or a quarter of all if that is less. */
+/*
+ * Descriptors that agents and their commands must leave free; a quarter of the limit if that is
+ * less.
+ */
 #define DESCRIPTORS_FOR_STORE ((size_t)128)
-/* What the logs that the store has open only to have them at hand leave, in the same way. */
+/*
+ * Descriptors that must stay free when the store keeps a log open merely to reuse it; capped
+ * likewise.
+ */
 #define DESCRIPTORS_FOR_WORK ((size_t)64)
 
-/** 0 while more than `kept`, or a quarter of all if that is less, can be opened; else -EMFILE. */
+/**
+ * Returns 0 if a descriptor can be opened and `kept` more would remain (or a quarter of the limit,
+ * if that is less), else -EMFILE or another negative errno.
+ */
 int descriptors_check(size_t kept);
 /**
- * For a command that has one child: a signalfd for what ends it and for the child's end. These
- * signals are blocked; *ret_mask is what was before. To be closed; a negative number: see errno.
+ * For a command with one child: blocks SIGCHLD, SIGTERM, SIGINT and SIGHUP and returns a signalfd
+ * for them, which the caller closes; a negative number with errno set on failure. *ret_mask
+ * receives the previous signal mask.
  */
 int descriptors_of_signals(sigset_t *ret_mask);
 

@@ -1,7 +1,7 @@
 /*
- * Holdfast's own messages, on stderr: `holdfast: LEVEL: text`, or objects of JSON with the time.
- * ("log" always means the event log.) A module that returns an error does not print it; relay/, net/
- * and agent/ print, once. Level and form are the program's only static state.
+ * Holdfast's diagnostic messages on stderr: `holdfast: LEVEL: text`, or JSON objects with the time.
+ * ("log" always means the event log.) A module that returns an error does not print it; relay/,
+ * net/ and agent/ print it, once. Level and format are process-wide state.
  */
 #ifndef HOLDFAST_DIAG_H
 #define HOLDFAST_DIAG_H
@@ -14,45 +14,56 @@ struct buffer;
 
 enum diag_level { DIAG_SILENT = -1, DIAG_ERROR, DIAG_WARN, DIAG_INFO, DIAG_DEBUG };
 
-/** A message that may repeat without end has one of these; all zero at first. */
+/** Rate limit of a message that can repeat endlessly. Zero-initialise. */
 struct diag_limit {
-	int64_t next_ms; /* CLOCK_MONOTONIC: before this no line goes out */
-	uint64_t left_out; /* since the last line */
+	int64_t next_ms; /* CLOCK_MONOTONIC; no line is printed before it */
+	uint64_t left_out; /* lines suppressed since the last one printed */
 };
 
-/* How many messages of one kind were let through in the current minute; all zero at first. */
+/* Counts messages of one kind in the current minute. Zero-initialise. */
 struct diag_rate {
 	uint64_t window_ms;
 	unsigned count;
 	unsigned dropped;
 };
 
-/** Messages above this level are dropped (DIAG_SILENT: all of them); DIAG_INFO at start. */
+/**
+ * Messages above this level are dropped (DIAG_SILENT drops all). The initial level is DIAG_INFO.
+ */
 void diag_set_level(enum diag_level level);
-/** Whether one of this level goes out, for messages that take work to make. */
+/** Whether messages of this level are printed; ask before building an expensive one. */
 bool diag_shows(enum diag_level level);
 /**
- * Each message is `{"ts", "level", "msg", "session"?, "traceparent"?}` from now on, `ts` in UTC; at start it is
- * text.
+ * With `json`, each message is printed as `{"ts", "level", "msg", "session"?, "traceparent"?,
+ * "left_out"?}`, `ts` in UTC. The default is text.
  */
 void diag_set_json(bool json);
-/** A line without a level, `holdfast: text`, or one of level "info": for what people wait for. */
+/**
+ * Prints a line that people wait for, whatever the level: `holdfast: text` without a level (in
+ * JSON, level "info").
+ */
 __attribute__((format(printf, 1, 2))) void diag_say(const char *fmt, ...);
-/** Writes one line; name the session, seq and client it speaks of, never a pointer. */
+/** Prints one line. Name the session, seq and client it is about, never a pointer. */
 __attribute__((format(printf, 2, 3))) void diag(enum diag_level level, const char *fmt, ...);
 /**
- * The same, but of all lines with this limit at most one in ten seconds goes out. It says how many
- * were left out before it.
+ * Like diag(), but prints at most one line in ten seconds per `limit`, and says how many were
+ * suppressed before it.
  */
 __attribute__((format(printf, 3, 4))) void diag_limited(
 	struct diag_limit *limit, enum diag_level level, const char *fmt, ...);
-/** Whether a line may go out at `now_ms`, and how many were left out before it. */
+/**
+ * Returns whether a line can be printed at `now_ms` (CLOCK_MONOTONIC), and if so, how many were
+ * suppressed before it.
+ */
 bool diag_limit_take(struct diag_limit *limit, int64_t now_ms, uint64_t *ret_left_out);
-/** Whether one more may go out; *ret_dropped is how many were dropped in the minute before. */
+/**
+ * Returns whether one more message is allowed in this minute. *ret_dropped is nonzero for the first
+ * message of a new minute, if some were dropped in the one before.
+ */
 bool diag_rate_take(
 	struct diag_rate *r, unsigned per_minute, uint64_t now_ms, unsigned *ret_dropped);
 /**
- * Appends text made fit for a terminal: no escape sequences, no control characters, valid UTF-8.
+ * Appends text made safe for a terminal: no escape sequences, no control characters, valid UTF-8.
  */
 void diag_clean(struct buffer *out, const char *text, size_t len);
 

@@ -1,6 +1,4 @@
-/*
- * What a token does not show (proto/access.md#what-a-token-hides): sets of kinds of events, as bits.
- */
+/* The kinds of events that a token hides (proto/access.md#what-a-token-hides), as a set of bits. */
 #ifndef HOLDFAST_HIDE_H
 #define HOLDFAST_HIDE_H
 
@@ -13,9 +11,9 @@ enum {
 	HIDE_ALL = HIDE_THOUGHTS | HIDE_TOOLS,
 };
 
-/** The bit of "thoughts" or "tools"; HIDE_NOTHING for any other word. */
+/** Returns the bit of "thoughts" or "tools", HIDE_NOTHING for any other word. */
 unsigned hide_of(const char *word);
-/** Appends the words as a JSON array. */
+/** Appends the set as a JSON array of words. */
 void hide_append(struct buffer *out, unsigned hide);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * JSON texts, read and written with their numbers as they came. jansson has numbers as int64 and
- * double only: 1.50 would come out as 1.5, and 12345678901234567890 would not come in. How such a
- * number was written is remembered beside it, by its json_t, which therefore has to be the one
- * that was read (a shallow copy keeps it, a deep copy does not).
+ * Reads and writes JSON with numbers spelled as they were received. jansson has only int64 and
+ * double: 1.50 would come out as 1.5, and 12345678901234567890 would be refused. The spelling of
+ * such a number is remembered by the address of its json_t, so pass on the json_t that was read (a
+ * shallow copy keeps it, a deep copy does not).
  */
 #ifndef HOLDFAST_JSON_TEXT_H
 #define HOLDFAST_JSON_TEXT_H
@@ -11,27 +11,31 @@
 
 #include <jansson.h>
 
-/** Numbers whose text is not what their value is written as. */
+/** The numbers whose spelling differs from the canonical one, with references to their json_t. */
 struct json_numbers;
 
 struct json_numbers *json_numbers_create(void);
 /** Accepts NULL. */
 void json_numbers_destroy(struct json_numbers *numbers);
-/** Forgets the numbers that nobody else has any more. Costs nothing if none came since. */
+/**
+ * Forgets the numbers to which nobody else holds a reference. Costs nothing when none are
+ * remembered.
+ */
 void json_numbers_sweep(struct json_numbers *numbers);
 
 /**
- * json_loadb(), but a number of any size is good: one beyond int64 or double is a real next to it.
- * With `numbers` (may be NULL) the text of each is remembered. `error` may be NULL.
+ * Like json_loadb(), but accepts numbers of any size: one beyond the range of int64 or double
+ * becomes the nearest real. The spelling of numbers is remembered in `numbers`. `numbers` and
+ * `error` may be NULL.
  */
 json_t *json_read(const char *text, size_t len, size_t flags, struct json_numbers *numbers,
 	json_error_t *error);
 /**
- * Appends a value as compact JSON. A number that `numbers` (may be NULL) does not have is written
- * as the shortest text that is read as the same value.
+ * Appends a value as compact JSON. A number that is not in `numbers` (may be NULL) is written as
+ * the shortest text that reads back as the same value.
  */
 void json_write(struct buffer *out, const json_t *value, const struct json_numbers *numbers);
-/** The same as a string of its own. */
+/** Like json_write(), but returns a new string, which the caller frees. */
 char *json_text(const json_t *value, const struct json_numbers *numbers);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Every number that bounds something, in one table, with its default and the range it may be set to
- * (`holdfast serve --limit NAME=VALUE`; `holdfast limits` prints the table).
+ * Every configurable limit, in one table, with its default and allowed range (`holdfast serve
+ * --limit NAME=VALUE`; `holdfast limits` prints the table).
  */
 #ifndef HOLDFAST_LIMITS_H
 #define HOLDFAST_LIMITS_H
@@ -13,9 +13,10 @@
 #define LIMIT_GIB (1024 * LIMIT_MIB)
 
 /*
- * LIMIT(type, name, unit, default, least, most, code, what it bounds). The code is what a client is
- * told that reaches it: one of proto/protocol.md#error-codes, a close code (1006: it is cut off without a word), "limit": the
- * reason why an agent was stopped, or "waits": nothing is refused, but read later. NULL: it is no limit that a client reaches.
+ * LIMIT(type, name, unit, default, least, most, code, meaning). `code` is what a client that
+ * reaches the limit gets: an error code of proto/protocol.md#error-codes; a close code (1006:
+ * disconnected without a close frame); "limit", the reason why an agent was stopped; or "waits":
+ * nothing is refused, but read later. NULL: clients do not reach this limit.
  */
 #define LIMITS_TABLE(LIMIT)                                                                                                               \
 	/* The stream buffer (docs/blocks.md). */                                                                                         \
@@ -91,13 +92,13 @@
 		"time for a connection to another node to be made")                                                                       \
 	LIMIT(int64_t, node_silence_ms, MS, 5000, 100, 600000, NULL,                                                                      \
 		"another node that has been silent for this time is asked whether it is there, and given up after the same time again")   \
-	/* What comes from outside. */                                                                                                    \
+	/* Input from outside. */                                                                                                         \
 	LIMIT(size_t, frame_size, BYTES, 1 * LIMIT_MIB, 1 * LIMIT_KIB, 64 * LIMIT_MIB,                                                    \
 		"too_large", "size of a WebSocket message from a client")                                                                 \
-	/* A batch of the largest events of an agent fits; more is several requests. */                                                   \
+	/* Holds a batch of an agent's largest events; more takes several requests. */                                                    \
 	LIMIT(size_t, body_size, BYTES, 8 * LIMIT_MIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,                                                    \
 		"too_large", "size of an HTTP request body")                                                                              \
-	/* Agents send whole files in one tool call: 1.24 MB was seen. */                                                                 \
+	/* Agents send whole files in one tool call: 1.24 MB has been seen. */                                                            \
 	LIMIT(size_t, event_size, BYTES, 1536 * LIMIT_KIB, 1 * LIMIT_KIB, 64 * LIMIT_MIB,                                                 \
 		"too_large", "size of the data of an input event")                                                                        \
 	LIMIT(size_t, batch_events, COUNT, 10000, 1, 1000000, "too_large",                                                                \
@@ -142,7 +143,7 @@
 		"an agent's request for a file fails after this time without an answer from the file system")                             \
 	LIMIT(size_t, agent_terminals, COUNT, 16, 0, 1024, NULL,                                                                          \
 		"commands that the server runs for one agent at once; 0: none")                                                           \
-	/* Not by default: what an agent needs depends on its work. */                                                                    \
+	/* Off by default: the right value depends on the agent's work. */                                                                \
 	LIMIT(size_t, agent_memory, BYTES, 0, 0, 16384 * LIMIT_GIB, "limit",                                                              \
 		"memory of an agent and everything it has started; 0: no limit")                                                          \
 	LIMIT(size_t, agent_processes, COUNT, 4096, 0, 4194304, "limit",                                                                  \
@@ -155,7 +156,7 @@
 		"how long the server may take to stop")                                                                                   \
 	LIMIT(int64_t, drain_retry_ms, MS, 500, 0, 600000, NULL,                                                                          \
 		"how long clients are asked to wait before they come back to a server that stops")                                        \
-	/* Not by default: what an agent has in mind of the conversation is lost with it. */                                              \
+	/* Off by default: stopping an agent loses its memory of the conversation. */                                                     \
 	LIMIT(int, agent_idle_ms, MS, 0, 0, 86400000, NULL,                                                                               \
 		"an idle agent is stopped after this time; 0: never")                                                                     \
 	LIMIT(int, agent_resumable_idle_ms, MS, 1800000, 0, 86400000, NULL,                                                               \
@@ -242,24 +243,25 @@ struct limits {
 };
 #undef LIMIT_FIELD
 
-/** Which one: for whoever counts how often each is reached. */
+/** Identifies a limit, to count how often each is reached. */
 #define LIMIT_ID(type, name, unit, fallback, least, most, code, help) LIMIT_##name,
 enum limit { LIMIT_NONE, LIMITS_TABLE(LIMIT_ID) LIMIT_COUNT };
 #undef LIMIT_ID
 
 const char *limit_name(enum limit limit);
-/** NULL: clients do not reach it. */
+/** Returns the `code` of the table; NULL if clients do not reach this limit. */
 const char *limit_code(enum limit limit);
 
-/** The defaults. */
+/** Returns the defaults (static). */
 const struct limits *limits_default(void);
 /**
- * Sets one by a text `NAME=VALUE`. The value is a whole number; of sizes also with K, M or G for
- * KiB, MiB or GiB, of times with s for seconds. Returns 0; -ENOENT if there is no such limit, -EINVAL if the
- * value is none, -ERANGE if it is out of range; *ret_why says what to do then (caller frees).
+ * Sets a limit from the text `NAME=VALUE`. The value is a whole number; a size can have the suffix
+ * K, M or G (KiB, MiB, GiB), a time the suffix s (seconds). Returns 0; -ENOENT for an unknown
+ * limit, -EINVAL for a malformed text or value, -ERANGE for a value out of range. On error *ret_why
+ * says what to do (the caller frees it).
  */
 int limits_set(struct limits *limits, const char *text, char **ret_why);
-/** Prints the table to stdout, with a line of headings: name, value, range, code, meaning. */
+/** Prints the table to stdout under a line of headings: name, value, range, code, meaning. */
 void limits_print(const struct limits *limits);
 
 #endif

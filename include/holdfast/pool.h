@@ -1,6 +1,7 @@
 /*
- * Objects of one size, side by side in large pieces of memory: for what stays long among much that
- * comes and goes, and would else pin a page each. What is freed is used again, not given back.
+ * A pool of objects of one size, packed into large pieces of memory. For long-lived objects among
+ * much short-lived memory, each of which would otherwise keep a page of the heap in use. Freed
+ * objects are reused; their memory is returned to the system only by pool_finish().
  */
 #ifndef HOLDFAST_POOL_H
 #define HOLDFAST_POOL_H
@@ -8,17 +9,17 @@
 #include <stddef.h>
 
 struct pool {
-	size_t size; /* of an object */
-	void *free; /* a chain through the objects that are not in use */
-	void *pieces; /* a chain through the pieces */
-	char *fresh; /* the newest piece's objects that were never in use … */
-	size_t fresh_count; /* … and how many they are: their memory has not been touched */
+	size_t size; /* bytes per object */
+	void *free; /* list of objects given back */
+	void *pieces; /* list of pieces */
+	char *fresh; /* the never used objects of the newest piece … */
+	size_t fresh_count; /* … and their number; their memory is untouched */
 };
 
 void pool_init(struct pool *pool, size_t size);
-/** All its objects go with it. */
+/** Frees all objects. */
 void pool_finish(struct pool *pool);
-/** A zeroed object. */
+/** Returns a zeroed object. Give it back with pool_give(). */
 void *pool_take(struct pool *pool);
 void pool_give(struct pool *pool, void *object);
 

@@ -1,7 +1,7 @@
 /*
- * A line of JSON that carries its own checksum: the object's last member is "xxh", 16 hex digits,
- * XXH3_64 over the bytes in front of `,"xxh":"`. So every line of the store's text files can be
- * checked by itself.
+ * A line of JSON that carries its own checksum: the object's last member is "xxh", the XXH3_64 of
+ * the bytes before `,"xxh":"` in 16 hex digits. So each line of the store's text files can be
+ * verified by itself.
  */
 #ifndef HOLDFAST_SEALED_LINE_H
 #define HOLDFAST_SEALED_LINE_H
@@ -14,13 +14,13 @@
 #define SEAL_LEN 26
 
 /**
- * Ends the line that began at `start`: what is there is an object without its closing brace.
- * Appends the checksum, the brace and a newline.
+ * Completes the line that starts at `start`, an object without its closing brace: appends the
+ * checksum, the brace and a newline.
  */
 void sealed_line_end(struct buffer *out, size_t start);
 /**
- * Checks a line without its newline. *ret_body is the length of what precedes the
- * checksum: the object without its closing brace.
+ * Verifies a line (without its newline). If it is intact, returns true and sets *ret_body to the
+ * length of the object without its checksum and closing brace.
  */
 bool sealed_line_check(const char *line, size_t len, size_t *ret_body);
 

@@ -1,8 +1,8 @@
 /*
- * Sends to many sockets, shared out between the loop's thread and others, which do nothing else.
- * Two thirds of what an event costs that goes to many observers is the kernel's, in these sends
- * (bench/NOTES.md), so this is what more than one processor is used for; all that decides about an
- * event stays on the loop.
+ * Distributes sends to many sockets over the loop's thread and helper threads that do nothing else.
+ * Two thirds of the cost of an event with many observers is spent in these system calls
+ * (bench/NOTES.md), so only they use more than one processor; every decision about an event stays
+ * on the loop.
  */
 #ifndef HOLDFAST_SEND_POOL_H
 #define HOLDFAST_SEND_POOL_H
@@ -12,27 +12,27 @@
 struct send_pool;
 
 /**
- * `threads` with the caller's, at least 1; 0: as many as the processors that this process may use, at
- * most 4. Each has a send_ring of its own if the kernel gives one; these are made before this
- * returns, so that a filter of system calls may come after. If the machine has no thread for it, there are
- * fewer. Owned by the caller.
+ * `threads` counts the caller's thread; 0 means the number of processors this process may use, at
+ * most 4. Each thread gets its own send_ring if the kernel allows it; all rings exist when this
+ * returns, so a seccomp filter can follow. If the machine cannot create a thread, the pool has
+ * fewer. The caller owns the pool.
  */
 struct send_pool *send_pool_create(size_t threads);
-/** Waits for its threads to end. Accepts NULL. */
+/** Ends and joins the threads. Accepts NULL. */
 void send_pool_destroy(struct send_pool *pool);
-/** How many threads send, the caller's included. */
+/** Returns the number of threads that send, including the caller's. */
 size_t send_pool_threads(const struct send_pool *pool);
 
 /**
- * The first `count` of the jobs may be sent from now on by the other threads, while the caller goes on and
- * fills in those behind; then this is called again, and nothing else is done with the jobs until
- * send_pool_send() has returned. Few jobs wait for it: nobody is woken for them. One socket is in one job only.
+ * Lets the helper threads start on the first `count` jobs while the caller fills in more behind
+ * them. Can be called again with a larger `count`; otherwise leave the jobs alone until
+ * send_pool_send() returns. Does nothing for few jobs. A socket must occur in one job only.
  */
 void send_pool_begin(struct send_pool *pool, struct send_job *jobs, size_t count);
 /**
- * Sends each job's bytes without waiting for a socket, those also that were begun, which are the first of
- * them, and returns when every job has its result. A thread that the machine does not run at once is not
- * waited for: the caller sends what nobody has begun.
+ * Sends the bytes of each job, those already begun included, without blocking on any socket, and
+ * returns when every job has its result. Does not wait for a helper thread that has not been
+ * scheduled: the caller sends whatever no helper has taken.
  */
 void send_pool_send(struct send_pool *pool, struct send_job *jobs, size_t count);
 

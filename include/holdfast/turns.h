@@ -1,6 +1,6 @@
 /*
- * Work that may wait, done in turns: so much time of each tick of the loop, whatever is asked for,
- * so that what must not wait has the rest. Whoever came first is served first.
+ * Time-sliced work: deferrable work gets a fixed budget of each tick of the loop, so that urgent
+ * work has the rest. First come, first served.
  */
 #ifndef HOLDFAST_TURNS_H
 #define HOLDFAST_TURNS_H
@@ -12,11 +12,11 @@
 
 struct turns {
 	struct list waiting;
-	uint64_t budget_ns; /* of a tick */
-	uint64_t left_ns; /* of this one */
+	uint64_t budget_ns; /* budget per tick */
+	uint64_t left_ns; /* remaining in this tick */
 };
 
-/** Embedded in the struct of whoever has work to do. */
+/** A piece of work; embed it in the struct that owns the work. */
 struct turn {
 	struct list link;
 	void (*run)(struct turn *turn);
@@ -24,14 +24,17 @@ struct turn {
 
 void turns_init(struct turns *turns, int64_t budget_ms);
 void turn_init(struct turn *turn, void (*run)(struct turn *turn));
-/** Runs it now, if this tick has time left and nobody waits; else later. False: it waits. */
+/**
+ * Runs the turn now and returns true if the tick has budget left and no other waits; otherwise
+ * queues it and returns false. A queued turn stays in its place.
+ */
 bool turns_take(struct turns *turns, struct turn *turn);
-/** It is not run any more. Accepts one that does not wait. */
+/** Removes a turn from the queue. Accepts one that is not queued. */
 void turn_cancel(struct turn *turn);
 bool turn_is_waiting(const struct turn *turn);
-/** A new tick of the loop: there is time again. */
+/** Restores the budget at the start of a tick. */
 void turns_renew(struct turns *turns);
-/** Runs those that wait, as far as the time goes. Returns whether some still wait. */
+/** Runs queued turns while the budget lasts. Returns whether some remain. */
 bool turns_go_on(struct turns *turns);
 
 #endif

@@ -8,39 +8,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* U+FFFD, for bytes that are no character. */
+/* U+FFFD, the replacement for invalid bytes. */
 #define UTF8_REPLACEMENT "\xef\xbf\xbd"
 
-/** The length of the sequence at `text` (1 to 4), or 0 if there is no valid one. */
+/** Returns the length of the character at `text` (1 to 4), or 0 if it is invalid or incomplete. */
 size_t utf8_length(const char *text, size_t len);
-/** The longest prefix of valid UTF-8 that is no longer than `max` and cuts no character. */
+/**
+ * Returns the length of the longest valid prefix of at most `max` bytes that ends between two
+ * characters.
+ */
 size_t utf8_prefix(const char *text, size_t len, size_t max);
 bool utf8_is_valid(const char *text, size_t len);
 
-/** The state of a text that comes in pieces. Zeroed: between two characters. */
+/** Validates a text that arrives in pieces. All zero: between two characters. */
 struct utf8_state {
-	uint8_t left; /* bytes that the character still has */
-	uint8_t low; /* bounds of the next one, if there is any left */
+	uint8_t left; /* bytes of the current character still to come */
+	uint8_t low; /* bounds of the next byte, if `left` is not 0 */
 	uint8_t high;
 };
 
-/** False as soon as the text can be no UTF-8 any more. */
+/** Feeds bytes. Returns false as soon as the text cannot be valid UTF-8. */
 bool utf8_check(struct utf8_state *state, const char *bytes, size_t len);
-/** Whether the text may end here. */
+/** Whether the text so far ends between two characters. */
 static inline bool utf8_is_whole(const struct utf8_state *state)
 {
 	return !state->left;
 }
 
-/** Whether a character begins with this byte. */
+/** Whether the byte is not a continuation byte. */
 static inline bool utf8_is_start(char byte)
 {
 	return ((unsigned char)byte & 0xc0) != 0x80;
 }
-/* Of valid text: */
-/** The longest prefix of at most `len` bytes that ends between two characters. */
+/* For valid text: */
+/** Returns the largest character boundary that is at most `len`. */
 size_t utf8_floor(const char *text, size_t text_len, size_t len);
-/** The shortest piece of at least `len` bytes (and at least a character) that ends between two. */
+/**
+ * Returns the smallest character boundary, greater than 0, that is at least `len`; at most
+ * `text_len`.
+ */
 size_t utf8_ceil(const char *text, size_t text_len, size_t len);
 
 #endif

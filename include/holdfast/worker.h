@@ -1,6 +1,6 @@
 /*
- * A thread of one's own for work that blocks: one piece at a time, begun and told of on the loop.
- * Nothing else can stand in its way, as it may on libuv's thread pool, which all share.
+ * A dedicated thread for blocking work, one piece at a time, started from the loop and reported
+ * back to it. Unlike work on libuv's shared thread pool, it cannot be delayed by other work.
  */
 #ifndef HOLDFAST_WORKER_H
 #define HOLDFAST_WORKER_H
@@ -10,16 +10,19 @@
 struct worker;
 
 /**
- * `run` does the work, on the thread; `done` is called on the loop when it is over, and may begin
- * the next piece. The thread itself begins with the first one.
+ * `run` does the work on the thread; `done` is then called on the loop and can start the next
+ * piece. The thread is created with the first piece.
  */
 struct worker *worker_create(
 	uv_loop_t *loop, void (*run)(void *arg), void (*done)(void *arg), void *arg);
-/** No work may be under way. Its handle is closed with the next tick of the loop. */
+/** Must be idle. Joins the thread; the memory is freed in the loop's next iteration. */
 void worker_destroy(struct worker *worker);
-/** Begins a piece of work; none may be under way. Keeps the loop alive until it is done. */
+/**
+ * Starts a piece of work; must be idle. Keeps the loop alive until it is done. If no thread can be
+ * created, the work runs in this call.
+ */
 void worker_start(struct worker *worker);
-/** Blocks until the piece that is under way is over, and calls done() for it. */
+/** Blocks until the current piece is finished, and calls `done` for it. Must not be idle. */
 void worker_wait(struct worker *worker);
 
 #endif

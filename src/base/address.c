@@ -11,7 +11,7 @@ static bool is_v4(const struct address *address)
 	return memcmp(address->bytes, v4_prefix, sizeof(v4_prefix)) == 0;
 }
 
-/** With nothing around it. */
+/** Parses an address without brackets or a port. */
 static bool parse_bare(const char *text, size_t len, struct address *ret)
 {
 	char copy[INET6_ADDRSTRLEN];

@@ -10,7 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel gives up with EAGAIN where somebody renames what lies on a path with "..". */
+/*
+ * openat2 fails with EAGAIN when a rename races with the resolution of a path that contains "..".
+ */
 #define TRIES_MAX 64
 
 int open_by_steps(int root, const char *path, int flags)
@@ -53,7 +55,7 @@ int open_beneath(int root, const char *path, int flags)
 	for (int i = 0; i < TRIES_MAX && fd < 0 && errno == EAGAIN; i++) {
 		fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 	}
-	/* EPERM is what some containers say to a call that they do not know. */
+	/* Some container runtimes answer an unknown system call with EPERM. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
 		return open_by_steps(root, path, flags);
 	}

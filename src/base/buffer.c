@@ -183,8 +183,8 @@ static uint64_t find_escapes(uint64_t word)
 }
 
 /*
- * Copies up to the first byte that needs an escape, and returns how many bytes that were. A word is
- * copied before it is known how much of it is plain: there must be room for all of `len` and a
+ * Copies up to the first byte that needs an escape, and returns the number of bytes before it.
+ * Whole words are copied before they are checked, so `to` must have room for `len` bytes and one
  * word.
  */
 static size_t copy_plain(char *to, const char *text, size_t len)

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The watch's timer is there for what ends it early. This is the year 2255. */
+/* The watch's timer must never expire; only being cancelled matters. This is the year 2255. */
 #define FAR_OFF_SECS 9000000000
 
 static int64_t read_ms(clockid_t id)

@@ -11,7 +11,7 @@
 
 struct moving {
 	unsigned hide;
-	struct list *blobs; /* NULL: nobody wants the bytes */
+	struct list *blobs; /* the bytes are discarded */
 };
 
 static void name_bytes(const char *bytes, size_t len, char name[65])
@@ -24,7 +24,7 @@ static void name_bytes(const char *bytes, size_t len, char name[65])
 	}
 }
 
-/** The bytes of a base64 text; NULL if it is none. */
+/** Decodes base64. Returns NULL if `text` is not valid; the caller frees the result. */
 static char *decode(const char *text, size_t len, size_t *ret_len)
 {
 	if (!len || len % 4 || len > INT_MAX) {
@@ -33,7 +33,7 @@ static char *decode(const char *text, size_t len, size_t *ret_len)
 	size_t padding = text[len - 1] != '=' ? 0 : text[len - 2] != '=' ? 1 : 2;
 	char *bytes = xmalloc(len / 4 * 3);
 	int n = EVP_DecodeBlock((unsigned char *)bytes, (const unsigned char *)text, (int)len);
-	if (n < 0 || (size_t)n != len / 4 * 3) { /* less: there were blanks around it */
+	if (n < 0 || (size_t)n != len / 4 * 3) { /* fewer bytes: whitespace around the text */
 		free(bytes);
 		return NULL;
 	}
@@ -49,7 +49,7 @@ static char *copy(const char *text, size_t len, size_t *ret_len)
 	return bytes;
 }
 
-/** Makes `block` refer to what `text` is. */
+/** Replaces `text` in `block` by a reference to a new blob. */
 static void refer(struct moving *moving, json_t *block, const json_t *text, bool is_base64)
 {
 	struct content_blob *blob = xcalloc(1, sizeof(*blob));
@@ -73,14 +73,16 @@ static void refer(struct moving *moving, json_t *block, const json_t *text, bool
 	}
 }
 
-/** A member that is too long to stay. */
+/** Returns a string member that is too long to stay in the event, or NULL. */
 static const json_t *large(const json_t *object, const char *name)
 {
 	const json_t *text = json_object_get(object, name);
 	return json_string_length(text) > CONTENT_INLINE_MAX ? text : NULL;
 }
 
-/** One block of content: an image, a sound, a resource, or something else, which stays. */
+/**
+ * Moves the bytes of one content block (image, audio or resource); other blocks stay as they are.
+ */
 static json_t *move_block(struct moving *moving, const json_t *block)
 {
 	json_t *out = json_copy((json_t *)block);
@@ -100,7 +102,7 @@ static json_t *move_block(struct moving *moving, const json_t *block)
 	return out;
 }
 
-/** The content of a tool call: blocks, each in a wrapping of its own, beside other things. */
+/** Moves the blocks in a tool call's content. Each is wrapped in an item of its own. */
 static json_t *move_call(struct moving *moving, const json_t *call)
 {
 	const json_t *list = json_object_get(call, "content");

@@ -1,7 +1,7 @@
 /*
- * A delta is a row of steps: the length of new bytes, those bytes, how far to go forward in the base,
- * how much to copy from there. A step may end behind its new bytes, and then the delta ends, too.
- * Numbers are little-endian in groups of 7 bits; the highest bit says that another group follows.
+ * The delta format: a sequence of steps, each being the number of new bytes, those bytes, how far
+ * to skip in the base, and how many bytes to copy from there. The last step can end after its new
+ * bytes. Numbers are little-endian base-128 (LEB128); the high bit marks that more follow.
  */
 #include "holdfast/delta.h"
 
@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What is shorter is not worth a copy. */
+/* Shortest match that is worth a copy. */
 #define COPY_LEAST 6
-/* So far in front of the last copy the next one is looked for. */
+/* How far ahead of the last copy, in the base, a match is searched for. */
 #define REACH 256
 
 static void append_number(struct buffer *out, size_t number)
@@ -39,7 +39,7 @@ void delta_make(
 {
 	const char *from = base;
 	const char *base_end = base + base_len;
-	size_t fresh = 0; /* where the bytes begin that are not copied */
+	size_t fresh = 0; /* start of the bytes not yet written */
 	size_t at = 0;
 	while (len - at >= COPY_LEAST) {
 		size_t left = (size_t)(base_end - from);
@@ -64,7 +64,7 @@ void delta_make(
 	}
 }
 
-/** Takes a number of no more than `most`; false if there is none. */
+/** Reads a number that must not exceed `most`; returns false otherwise. */
 static bool take_number(const char **at, const char *end, size_t most, size_t *ret)
 {
 	uint64_t number = 0;

@@ -14,7 +14,7 @@ int descriptors_check(size_t kept)
 	}
 	size_t all = (size_t)limit.rlim_cur;
 	kept = kept < all / 4 ? kept : all / 4;
-	/* The kernel gives the lowest number that is free: all below it are taken. */
+	/* The kernel hands out the lowest free number, so all below it are in use. */
 	int fd = open("/", O_PATH | O_CLOEXEC);
 	if (fd < 0) {
 		return errno == ENFILE ? -EMFILE : -errno;

@@ -40,7 +40,7 @@ static void append_time(struct buffer *out)
 	buffer_printf(out, "{\"ts\":\"%s.%03ldZ\"", text, now.tv_nsec / 1000000);
 }
 
-/** Of `session ID: …` the ID stands by itself, too. */
+/** Appends the ID of a message that starts with `session ID:` as a member of its own. */
 static void append_session(struct buffer *out, const char *text)
 {
 	static const char front[] = "session ";
@@ -58,7 +58,7 @@ static void append_session(struct buffer *out, const char *text)
 	}
 }
 
-/** Of `… (traceparent ID)` at the end, the same. */
+/** Likewise the ID of a message that ends with ` (traceparent ID)`. */
 static void append_trace(struct buffer *out, const char *text)
 {
 	static const char front[] = " (traceparent ";
@@ -74,7 +74,7 @@ static void append_trace(struct buffer *out, const char *text)
 	}
 }
 
-/** One call, so that lines of several threads do not mix. */
+/** Writes the line with one call, so that lines of several threads do not mix. */
 static void print_json(const char *level, const char *text, uint64_t left_out)
 {
 	struct buffer out = {0};
@@ -108,7 +108,7 @@ void diag_say(const char *fmt, ...)
 	}
 }
 
-/** `left_out` lines like this one were not printed. */
+/** Prints a line; `left_out` like it were suppressed before. */
 static void print_line(enum diag_level level, uint64_t left_out, const char *fmt, va_list args)
 {
 	static const char *const names[] = {"error", "warning", "info", "debug"};

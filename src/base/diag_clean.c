@@ -5,8 +5,9 @@
 #include <string.h>
 
 /**
- * The length of the escape sequence at `text` (which begins with ESC): CSI up to its final byte,
- * OSC and other strings up to BEL or ESC \, else two bytes. An unfinished one goes to the end.
+ * Returns the length of the escape sequence at `text`, which begins with ESC: CSI up to its final
+ * byte, OSC and other strings up to BEL or ESC \, anything else two bytes. An unterminated sequence
+ * extends to the end.
  */
 static size_t escape_length(const char *text, size_t len)
 {
@@ -46,7 +47,7 @@ void diag_clean(struct buffer *out, const char *text, size_t len)
 		} else if (c < 0x20 || c == 0x7f) {
 			buffer_append_char(out, ' ');
 		} else if (n != 2 || c != 0xc2 || (unsigned char)text[i + 1] >= 0xa0) {
-			/* What is left out here are the C1 controls, CSI among them. */
+			/* Drops the C1 control characters, CSI among them. */
 			buffer_append(out, text + i, n);
 		}
 		i += n;

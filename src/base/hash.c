@@ -18,12 +18,12 @@ struct node {
 };
 
 struct hash {
-	struct node **chains; /* a power of two of them */
+	struct node **chains; /* chain_count of them, a power of two */
 	size_t chain_count;
 	size_t count;
 };
 
-/* One for all tables of the process: nobody outside can choose keys that meet in one chain. */
+/* Shared by all tables of the process. */
 static uint64_t seed;
 static once_flag seed_once = ONCE_FLAG_INIT;
 
@@ -59,7 +59,7 @@ void hash_destroy(struct hash *h)
 	free(h);
 }
 
-/** The place that points at the key's node, or the empty end of its chain. */
+/** Returns the link that points to the key's node, or the NULL link at the end of its chain. */
 static struct node **find(const struct hash *h, const char *key, size_t len, uint64_t digest)
 {
 	struct node **at = &h->chains[digest & (h->chain_count - 1)];

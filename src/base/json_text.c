@@ -11,7 +11,7 @@
 #define CAP_MIN ((size_t)64)
 
 struct number {
-	json_t *node; /* a reference; NULL: a free place */
+	json_t *node; /* holds a reference; NULL: a free slot */
 	char *text;
 };
 
@@ -19,7 +19,7 @@ struct json_numbers {
 	struct number *places; /* an open hash table, at most half full */
 	size_t cap; /* a power of two */
 	size_t count;
-	bool is_new; /* something came since the last sweep */
+	bool is_new; /* it may hold numbers; false: it is empty */
 };
 
 /* --- the table --- */
@@ -43,7 +43,7 @@ static struct number *place_of(const struct json_numbers *numbers, const json_t 
 	}
 }
 
-/** Moves what is in use to a table for `count` numbers. */
+/** Moves the numbers to a table sized for `count` of them. */
 static void resize(struct json_numbers *numbers, size_t count)
 {
 	struct json_numbers old = *numbers;
@@ -104,10 +104,13 @@ void json_numbers_destroy(struct json_numbers *numbers)
 
 /* --- writing --- */
 
-/* A double needs 17 digits at most, a sign, a point and e-308. */
+/* A double needs at most 17 digits, a sign, a point and an exponent such as e-308. */
 #define NUMBER_TEXT_MAX 40
 
-/** The shortest of the texts with 15 to 17 digits that is the same value; 1.0 has its point. */
+/**
+ * Writes the shortest of 15 to 17 digits that reads back as `value`, always with a point or an
+ * exponent.
+ */
 static void real_text(double value, char text[NUMBER_TEXT_MAX])
 {
 	for (int digits = 15; digits <= 17; digits++) {
@@ -197,10 +200,10 @@ char *json_text(const json_t *value, const struct json_numbers *numbers)
 
 struct token {
 	const char *text;
-	size_t len; /* 0: there are no more */
+	size_t len; /* 0: no more */
 };
 
-/** The quote that ends the string which begins at `from`, or the end of the text. */
+/** Returns the quote that ends the string at `from`, or the last byte of the text. */
 static const char *end_of_string(const char *from, const char *end)
 {
 	const char *quote = from;
@@ -216,7 +219,7 @@ static const char *end_of_string(const char *from, const char *end)
 	return end - 1;
 }
 
-/** The next number of a JSON text, from *at on. */
+/** Finds the next number of a JSON text from *at on, and moves *at behind it. */
 static struct token next_number(const char **at, const char *end)
 {
 	for (const char *c = *at; c < end; c++) {
@@ -243,7 +246,10 @@ static const char *skip_digits(const char *at, const char *end)
 	return at;
 }
 
-/** Whether it is a number as JSON has them: what is put in its place must not make it one. */
+/**
+ * Whether the token is a valid JSON number. Only those are replaced, so that replacing one does not
+ * make invalid text valid.
+ */
 static bool is_number(struct token token)
 {
 	const char *end = token.text + token.len;
@@ -264,10 +270,10 @@ static bool is_number(struct token token)
 	return good && at == end;
 }
 
-/** What jansson makes of a number, or what is put in its place. */
+/** The value that jansson gives a number, or that of its replacement. */
 struct value {
 	bool is_integer;
-	bool does_not_fit; /* jansson refuses it */
+	bool does_not_fit; /* out of jansson's range */
 	json_int_t integer;
 	double real;
 };
@@ -295,7 +301,7 @@ static struct value value_of(struct token token)
 	return value;
 }
 
-/** Whether the number is written in another way than json_write() writes its value. */
+/** Whether json_write() would write the number's value with another text. */
 static bool is_odd(struct token token, const struct value *value)
 {
 	char text[NUMBER_TEXT_MAX];
@@ -306,7 +312,7 @@ static bool is_odd(struct token token, const struct value *value)
 	return strlen(text) != token.len || memcmp(text, token.text, token.len) != 0;
 }
 
-/** A text with numbers that jansson takes. */
+/** Parses a text after replacing the numbers that jansson refuses. */
 static json_t *read_large(const char *text, size_t len, size_t flags, json_error_t *error)
 {
 	struct buffer fitting = {0};
@@ -327,11 +333,11 @@ static json_t *read_large(const char *text, size_t len, size_t flags, json_error
 	return json;
 }
 
-/** Walks through a tree and its text side by side. */
+/** Walks a tree and its text in parallel. */
 struct walk {
 	const char *at;
 	const char *end;
-	struct json_numbers *numbers; /* NULL: it is only looked whether they agree */
+	struct json_numbers *numbers; /* NULL: only compare */
 };
 
 static bool walk_number(struct walk *walk, json_t *node)
@@ -378,7 +384,10 @@ static bool has_odd(const char *text, size_t len)
 	return false;
 }
 
-/** Where a member came twice the numbers of the tree are not those of the text: none is noted. */
+/**
+ * Remembers the spelling of the odd numbers. If a member occurs twice, the tree's numbers do not
+ * match the text, and nothing is remembered.
+ */
 static void note(json_t *json, const char *text, size_t len, struct json_numbers *numbers)
 {
 	struct walk look = {text, text + len, NULL};

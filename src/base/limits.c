@@ -70,7 +70,10 @@ static int64_t get(const struct limits *limits, const struct limit_row *row)
 	return value;
 }
 
-/** A whole number with the suffix that its unit allows; -1 if it is none. */
+/**
+ * Reads a whole number with a suffix that its unit allows. Returns -1 if it is invalid or too
+ * large.
+ */
 static int64_t read_value(const char *text, enum unit unit)
 {
 	char *end;
@@ -140,7 +143,7 @@ static void write_value(char *out, size_t size, int64_t value, enum unit unit)
 	}
 }
 
-/* What limits_print() writes in each column but the last, which is a text of any length. */
+/* The columns of limits_print() before the last one, which is text of any length. */
 enum { PRINT_COLUMNS = 4 };
 
 static void write_row(

@@ -27,7 +27,7 @@ int line_file_lock(const char *path)
 			}
 			return r;
 		}
-		/* Another file may have been put in its place meanwhile. */
+		/* The file may have been replaced in the meantime. */
 		if (stat(path, &there) == 0 && here.st_ino == there.st_ino &&
 			here.st_dev == there.st_dev) {
 			return fd;
@@ -36,7 +36,7 @@ int line_file_lock(const char *path)
 	}
 }
 
-/** What a crash has left of a line is taken off. */
+/** Cuts off what a crash left of an unfinished last line. */
 static int cut_torn_line(int fd)
 {
 	struct stat st;
@@ -76,7 +76,7 @@ int line_file_append(const char *path, const char *lines, size_t len)
 		r = write_all(fd, lines, len);
 	}
 	if (r < 0 && end >= 0 && ftruncate(fd, end) < 0) {
-		r = -errno; /* a part of it may stay: it is a torn line, or was not acknowledged */
+		r = -errno; /* a part may remain, as a torn line or one never acknowledged */
 	}
 	close(fd);
 	return r;
@@ -132,7 +132,7 @@ int line_file_read(const char *path, struct buffer *ret)
 	return r;
 }
 
-/* --- both --- */
+/* --- changing --- */
 
 int line_file_change(const char *path,
 	int (*change)(void *arg, const struct buffer *lines, struct buffer *ret_kept), void *arg)

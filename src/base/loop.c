@@ -26,7 +26,7 @@ bool loop_run_until(uv_loop_t *loop, bool (*is_over)(void *arg), void *arg, int6
 	uv_timer_init(loop, &deadline->timer);
 	uv_update_time(loop);
 	uv_timer_start(&deadline->timer, handle_timer, (uint64_t)ms, 0);
-	uv_unref((uv_handle_t *)&deadline->timer); /* it is not what is waited for */
+	uv_unref((uv_handle_t *)&deadline->timer); /* it must not keep the loop alive */
 	bool over = is_over(arg);
 	while (!over && !deadline->is_past) {
 		uv_run(loop, UV_RUN_ONCE);

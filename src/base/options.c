@@ -31,7 +31,9 @@ static void print_help(const struct command *command)
 	printf("  --help\n      this text\n");
 }
 
-/** How many letters must be changed, added or left out to make one of the other: Levenshtein. */
+/**
+ * Levenshtein distance: the number of letters to change, add or remove to turn one into the other.
+ */
 static size_t distance(const char *a, const char *b)
 {
 	size_t len = strlen(b);
@@ -106,7 +108,7 @@ static int refuse_unknown(const struct command *command, const char *given)
 	return -EINVAL;
 }
 
-/** Returns how many arguments were used. */
+/** Returns how many arguments were consumed, or a negative errno. */
 static int take_option(
 	const struct command *command, char **argv, int left, const char *values[], void *owner)
 {
@@ -141,7 +143,7 @@ static int take_option(
 	return option->argument && !is_joined ? 2 : 1;
 }
 
-/** An option without an argument, as a variable or a file has it. */
+/** Reads a switch whose value comes from a variable or a file. */
 static int take_switch(const struct option *option, const char *text, const char **ret_value)
 {
 	static const char *const words[] = {"1", "on", "true", "yes", "0", "off", "false", "no"};

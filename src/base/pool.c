@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Large enough to stand outside of malloc's heap. */
+/* Large enough that malloc() uses mmap for it. */
 #define PIECE_SIZE ((size_t)256 * 1024)
 
-/* The first words of a piece, and of an object that is not in use. */
+/* The head of a piece, and of an object that is not in use. */
 struct chain {
 	void *next;
 	max_align_t objects[];

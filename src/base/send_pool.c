@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <uv.h>
 
-/* A thread takes so many jobs at a time. */
+/* Jobs that a thread takes at a time. */
 #define SLICE ((size_t)64)
-/* For fewer jobs no thread is woken. */
+/* Fewest jobs for which a helper is woken. */
 #define WORTH_IT (2 * SLICE)
-/* Of the threads that are chosen by the number of processors. */
+/* Most threads when their number is chosen automatically. */
 #define THREADS_MAX 4
 
 struct helper {
@@ -28,14 +28,14 @@ struct send_pool {
 	uv_cond_t begun; /* for the helpers */
 	uv_cond_t rested; /* for the caller */
 	struct send_job *jobs;
-	size_t count; /* that may be sent */
-	size_t next; /* the first of them that nobody has taken */
-	size_t working; /* helpers that have taken some and not given them back */
-	size_t ready; /* helpers that have a ring, or know that they get none */
+	size_t count; /* jobs that can be sent */
+	size_t next; /* the first job not yet taken */
+	size_t working; /* helpers that are sending a slice */
+	size_t ready; /* helpers that have tried to create their ring */
 	bool ends;
 };
 
-/** Sends the next jobs that nobody has taken. It is called, and returns, with the lock held. */
+/** Takes and sends the next slice of jobs. Called, and returns, with the lock held. */
 static void send_slice(struct send_pool *pool, struct send_ring *ring)
 {
 	size_t left = pool->count - pool->next;
@@ -51,7 +51,7 @@ static void handle_thread(void *arg)
 {
 	struct helper *helper = arg;
 	struct send_pool *pool = helper->pool;
-	/* The thread that makes a ring is the one that may use it. */
+	/* The ring must be created by the thread that uses it. */
 	helper->ring = send_ring_create();
 	uv_mutex_lock(&pool->lock);
 	pool->ready++;
@@ -71,7 +71,7 @@ static void handle_thread(void *arg)
 	send_ring_destroy(helper->ring);
 }
 
-/** A process may be kept to some of the machine's processors. */
+/** Respects the affinity mask of the process. */
 static size_t choose_threads(void)
 {
 	size_t processors = uv_available_parallelism();
@@ -136,8 +136,8 @@ size_t send_pool_threads(const struct send_pool *pool)
 }
 
 /**
- * More jobs may be sent. For each slice of them a helper is woken, if one rests; a call to the kernel
- * for that costs something.
+ * Publishes more jobs and wakes one idle helper for each slice; not more, because each wake-up
+ * costs a system call.
  */
 static void offer(struct send_pool *pool, struct send_job *jobs, size_t count, size_t slices)
 {
@@ -158,7 +158,7 @@ void send_pool_begin(struct send_pool *pool, struct send_job *jobs, size_t count
 	uv_mutex_unlock(&pool->lock);
 }
 
-/** The caller is one of those who send. Nobody touches the jobs when this returns. */
+/** Sends with the helpers. When this returns, no thread uses the jobs any more. */
 static void send_together(struct send_pool *pool, struct send_job *jobs, size_t count)
 {
 	uv_mutex_lock(&pool->lock);

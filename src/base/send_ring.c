@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* For fewer, the ring costs as much as it saves. */
+/* Fewer jobs are cheaper with send(). */
 #define WORTH_IT 4
 
 struct send_ring {
@@ -18,7 +18,7 @@ struct send_ring {
 struct send_ring *send_ring_create(void)
 {
 	struct send_ring *ring = xcalloc(1, sizeof(*ring));
-	/* One thread submits, and takes the results itself: Linux 6.1 knows that, older ones do not. */
+	/* One thread both submits and reaps. These flags need Linux 6.1; fall back without them. */
 	unsigned flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
 	if (io_uring_queue_init(SEND_RING_SIZE, &ring->uring, flags) < 0 &&
 		io_uring_queue_init(SEND_RING_SIZE, &ring->uring, 0) < 0) {
@@ -44,7 +44,7 @@ static void send_one(struct send_job *job)
 	}
 }
 
-/** Takes the results that are there. */
+/** Takes the available results and returns their number. */
 static size_t reap(struct io_uring *uring)
 {
 	struct io_uring_cqe *cqe;
@@ -60,8 +60,8 @@ static size_t reap(struct io_uring *uring)
 }
 
 /**
- * None of these waits: with MSG_DONTWAIT a socket that is full is answered with -EAGAIN. What was
- * submitted has to come back, since the bytes are only lent.
+ * MSG_DONTWAIT makes a full socket fail with -EAGAIN, so no send blocks. All must complete before
+ * this returns, because the bytes are only borrowed.
  */
 static void send_by_ring(struct io_uring *uring, struct send_job *jobs, size_t count)
 {

@@ -17,7 +17,7 @@ size_t utf8_length(const char *text, size_t len)
 			return 0;
 		}
 	}
-	/* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
+	/* Overlong forms, surrogates, and values above U+10FFFF. */
 	bool bad = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
 		   (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f);
 	return bad ? 0 : need;
@@ -36,7 +36,10 @@ size_t utf8_prefix(const char *text, size_t len, size_t max)
 	return at;
 }
 
-/** The first byte of a character: how many follow, and the bounds of the next one. */
+/**
+ * Starts a character: sets how many bytes follow and the bounds of the next one. Returns false if
+ * `c` cannot start one.
+ */
 static bool begin_character(struct utf8_state *state, uint8_t c)
 {
 	if (c < 0xc2 || c > 0xf4) {

@@ -12,7 +12,7 @@ struct worker {
 	void (*run)(void *arg);
 	void (*done)(void *arg);
 	void *arg;
-	uv_async_t async; /* the loop is to look */
+	uv_async_t async; /* wakes the loop */
 	uv_thread_t thread;
 	bool has_thread;
 	/* Shared with the thread. */
@@ -40,8 +40,9 @@ static void handle_thread(void *arg)
 		worker->state = WORK_OVER;
 		uv_cond_broadcast(&worker->changed);
 		/*
-		 * The loop that this wakes wants the lock at once. It may know by then, and have the
-		 * next run begin: then it is woken for nothing. worker_destroy() waits for this.
+		 * Unlock first: the loop that this wakes takes the lock at once. It may already
+		 * have seen the result, even started the next run, and then wakes for nothing. The
+		 * handle lives until worker_destroy() has joined this thread.
 		 */
 		uv_mutex_unlock(&worker->lock);
 		uv_async_send(&worker->async);
@@ -50,7 +51,7 @@ static void handle_thread(void *arg)
 	uv_mutex_unlock(&worker->lock);
 }
 
-/** Tells of what is over, once: also if worker_wait() was first. */
+/** Reports a finished piece once, whether the loop or worker_wait() sees it first. */
 static void tell_if_over(struct worker *worker)
 {
 	uv_mutex_lock(&worker->lock);
@@ -114,7 +115,10 @@ void worker_start(struct worker *worker)
 		worker->has_thread = uv_thread_create(&worker->thread, handle_thread, worker) == 0;
 	}
 	if (!worker->has_thread) {
-		/* The machine has no thread for us: then the loop waits. The next time may do. */
+		/*
+		 * No thread is available: run it here, which blocks the loop. The next start tries
+		 * again.
+		 */
 		worker->run(worker->arg);
 		worker->state = WORK_OVER;
 		uv_async_send(&worker->async);
