@@ -1,7 +1,7 @@
 /*
- * Markdown for a terminal, read by the parser of markdown_html.h: headings, lists, quotes, code,
- * tables and emphasis in lines of the page's width. Where the page has no styles, emphasis, code and
- * headings keep their marks.
+ * Markdown for a terminal, parsed as in markdown_html.h: headings, lists, quotes, code, tables and
+ * emphasis in lines of the page's width. On a page without styles, emphasis, code and headings keep
+ * their markup.
  */
 #ifndef HOLDFAST_MARKDOWN_TERMINAL_H
 #define HOLDFAST_MARKDOWN_TERMINAL_H
@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-/** Appends a block; `context` and `text` as for markdown_to_html(). */
+/** Appends a block to the page; `context` and `text` are as for markdown_to_html(). */
 void markdown_to_terminal(const char *context, size_t context_len, const char *text, size_t len,
 	struct terminal_page *page);
 

@@ -1,8 +1,8 @@
 /*
- * Text laid out for a terminal: styled characters, lines of a width, what stands in front of them.
- * What is put in may come from anybody: no escape sequence, control character or change of the
- * direction of text gets through, only the page's own styles. Characters are as wide as wcwidth()
- * says in the locale of LC_CTYPE; 1 where it does not know. Pure.
+ * Lays out text for a terminal: styled characters, lines of limited width, and a margin in front of
+ * them. The input can be hostile: no escape sequence, control character or bidirectional override
+ * gets through, only the page's own styles. The width of a character is wcwidth() in the LC_CTYPE
+ * locale, or 1 if that is unknown. Pure.
  */
 #ifndef HOLDFAST_TERMINAL_PAGE_H
 #define HOLDFAST_TERMINAL_PAGE_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Bits of a style; a colour is one number in its upper bits. */
+/** Bits of a style; the upper bits are the number of a colour. */
 enum terminal_style {
 	TERMINAL_BOLD = 1,
 	TERMINAL_DIM = 2,
@@ -34,63 +34,72 @@ struct terminal_cell {
 	uint16_t style;
 };
 
-/** Characters in a row, zeroed at first; a newline among them ends a line. terminal_text_finish(). */
+/**
+ * A row of styled characters; a newline among them ends a line. Zero-initialise; free with
+ * terminal_text_finish().
+ */
 struct terminal_text {
 	struct terminal_cell *cells;
 	size_t count;
 	size_t size;
 };
 
-/** Appends what can be shown of any bytes; a newline or tab is a blank. */
+/** Appends the printable characters of any bytes; a newline or tab becomes a blank. */
 void terminal_text_add(struct terminal_text *text, unsigned style, const char *bytes, size_t len);
-/** The same of a text that ends with a NUL; NULL: nothing. */
+/** Like terminal_text_add() for a NUL-terminated text. NULL appends nothing. */
 void terminal_text_put(struct terminal_text *text, unsigned style, const char *bytes);
 /** Ends the line. */
 void terminal_text_break(struct terminal_text *text);
-/** The columns that its longest line takes. */
+/** Returns the width of the longest line, in columns. */
 size_t terminal_text_width(const struct terminal_text *text);
 void terminal_text_finish(struct terminal_text *text);
 
-/* How a text that is wider than its place goes on in the next line. */
+/* Where to break a text that is wider than its space. */
 enum terminal_wrap { TERMINAL_WORDS, TERMINAL_CHARACTERS };
 
-/** A line of a text: cells from `at` on. */
+/** A line of a text: `count` cells from `at` on. */
 struct terminal_line {
 	size_t at;
 	size_t count;
 	size_t width;
 };
-/** Finds the line that begins at *at and moves *at behind it; false at the end. Some lines may be empty. */
+/**
+ * Finds the line that begins at *at and moves *at to the next one. Returns false at the end of the
+ * text. A line can be empty.
+ */
 bool terminal_text_next(const struct terminal_text *text, size_t width, enum terminal_wrap wrap,
 	size_t *at, struct terminal_line *ret);
 
-/* A page has at least so many columns for its text: what would stand in front of it and leave fewer, is left out. */
+/* Fewest columns left for text; an indentation that would leave fewer is omitted. */
 #define TERMINAL_COLUMNS_MIN 10
 
-/** Where lines are appended. Zeroed but for the first two. */
+/** Lines are appended to a page. Zero-initialise it, then set the first two members. */
 struct terminal_page {
 	size_t width; /* columns, at least TERMINAL_COLUMNS_MIN; no line is wider */
-	bool has_styles; /* else no escape sequence at all is written */
-	struct buffer out; /* the caller takes and frees it */
-	struct terminal_text margin; /* what stands in front of each line */
-	struct terminal_text next; /* in front of the next one, instead: not wider */
+	bool has_styles; /* otherwise no escape sequences are written */
+	struct buffer out; /* owned by the caller */
+	struct terminal_text margin; /* written before each line */
+	struct terminal_text next; /* written before the next line instead; not wider */
 	bool has_next;
-	bool is_used; /* it has a line */
+	bool is_used; /* at least one line was written */
 };
 
-/** The columns that are left of a line. */
+/** Returns the columns that the margin leaves for text. */
 size_t terminal_page_room(const struct terminal_page *page);
-/** From now on `first` stands in front of the next line and `rest` in front of those below it; gives what outdent takes. */
+/**
+ * Indents: `first` is written before the next line, `rest` before those below it. Returns a mark
+ * for terminal_page_outdent().
+ */
 size_t terminal_page_indent(
 	struct terminal_page *page, unsigned style, const char *first, const char *rest);
-/** As it was before; writes what stood in front of a line that never came. */
+/** Ends an indentation. If no line was written since, writes one with its front alone. */
 void terminal_page_outdent(struct terminal_page *page, size_t mark);
-/** An empty line, but for the margin. */
+/** Writes an empty line, with the margin. */
 void terminal_page_gap(struct terminal_page *page);
 /** Writes a text as lines, and empties it. */
 void terminal_page_text(
 	struct terminal_page *page, struct terminal_text *text, enum terminal_wrap wrap);
-/** Frees all of it. */
+/** Frees the page's memory. */
 void terminal_page_finish(struct terminal_page *page);
 
 #endif

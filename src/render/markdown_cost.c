@@ -7,23 +7,23 @@
 #include <string.h>
 
 /*
- * Every figure below is an upper bound: inline constructs, tables and reference definitions cannot
- * cross a blank line or a bullet, so what can go quadratic is counted between those (a "run") and
- * multiplied with the length it can be multiplied with. The factors are nanoseconds, measured on
- * the worst pattern known of each kind.
+ * All figures below are upper bounds. Inline constructs, tables and reference definitions cannot
+ * cross a blank line or a bullet, so whatever can become quadratic is counted between those (a
+ * "run") and multiplied by the length of the run or of another count. The factors are nanoseconds,
+ * measured on the worst known pattern of each kind.
  */
 #define BUDGET_NS           (50 * 1000 * 1000)
 #define NESTING_MAX         500
 #define REFERENCE_BYTES_MAX (16 * 1024 * 1024)
 #define TEXT_MAX            (4 * 1024 * 1024)
 
-/* cmark-gfm gives up looking for e-mail addresses in one text after this many at signs. */
+/* After this many at signs cmark-gfm stops looking for e-mail addresses in a text. */
 #define AT_SIGNS_MAX 1000
 
 struct word {
 	size_t start;
 	size_t link_starts; /* "www." and "://" */
-	size_t parens; /* each `)` at a link's end reads the link once more */
+	size_t parens; /* each `)` at a link's end rescans the link */
 	size_t at_signs;
 };
 
@@ -31,15 +31,13 @@ struct run {
 	size_t start;
 	size_t lines;
 	size_t closers; /* `]` */
-	size_t images; /* `![`: each link walks over all that are open */
-	size_t raw_starts; /* `<!` and `<?`: each may be searched for its end to the end of the run
-			    */
-	size_t delims; /* runs of `*`, `_` and `~`: each link may walk over all of them */
+	size_t images; /* `![`: each link walks over all open ones */
+	size_t raw_starts; /* `<!` and `<?`: each can cause a scan to the end of the run */
+	size_t delims; /* runs of `*`, `_` and `~`: each link can walk over all of them */
 	size_t at_signs;
-	uint64_t pipes_squared; /* of each line: a row's cells are put into a list from its head */
-	size_t columns; /* the most cells of a line that could be the one under a table's header */
-	size_t definition; /* where the first line that could define a reference starts, or SIZE_MAX
-			    */
+	uint64_t pipes_squared; /* summed over lines: each cell is appended by walking a list */
+	size_t columns; /* most cells of any line that could be a table's delimiter row */
+	size_t definition; /* start of the first possible definition, or SIZE_MAX */
 	bool defines;
 	struct word word;
 };
@@ -49,9 +47,9 @@ struct cost {
 	size_t len;
 	uint64_t ns;
 	size_t lines;
-	size_t nesting; /* the most levels of containers a line can be in */
+	size_t nesting; /* deepest possible nesting of containers */
 	size_t closers;
-	size_t definition_len; /* the longest text a reference definition can have */
+	size_t definition_len; /* longest possible reference definition */
 	struct run run;
 };
 
@@ -98,7 +96,7 @@ static void end_run(struct cost *c, size_t end)
 	*r = (struct run){.definition = SIZE_MAX};
 }
 
-/* Counts the containers a line can open or continue; returns where its text begins. */
+/* Counts the containers that a line can open or continue. Returns where its text begins. */
 static size_t count_nesting(struct cost *c, size_t at, size_t end)
 {
 	size_t markers = 0;
@@ -118,7 +116,7 @@ static size_t count_nesting(struct cost *c, size_t at, size_t end)
 		}
 		at++;
 	}
-	/* Each level of a list that goes on is at least two columns of indentation. */
+	/* Each continued list level is indented by at least two columns. */
 	size_t nesting = markers + columns / 2;
 	if (nesting > c->nesting) {
 		c->nesting = nesting;
@@ -157,8 +155,7 @@ static void count_table_row(struct cost *c, size_t start, size_t end)
 		return;
 	}
 	c->run.columns = pipes + 1 > c->run.columns ? pipes + 1 : c->run.columns;
-	/* The whole paragraph so far is read for a header, and each of its lines searched for a
-	 * `|`. */
+	/* The whole paragraph so far is scanned for a header, and each of its lines for a `|`. */
 	uint64_t before = start - c->run.start;
 	c->ns += before * 20 + c->run.pipes_squared * 3 + c->run.lines * before / 2;
 }
@@ -226,7 +223,7 @@ static void count_char(struct cost *c, size_t at)
 	}
 }
 
-/* Whether a bullet begins here whose item ends any paragraph or table before it. */
+/* Whether a list item begins here that ends any paragraph or table before it. */
 static bool starts_item(const struct cost *c, size_t at, size_t text, size_t end)
 {
 	size_t next = text + 1;
@@ -267,8 +264,8 @@ static void count_line(struct cost *c, size_t at, size_t end)
 }
 
 /*
- * What a fence at the very start of the text holds is code, costs nothing and may look like
- * anything. Returns where the text goes on after it, or 0 if there is none.
+ * Skips a fence at the very start of the text: its content is code, which costs nothing. Returns
+ * the offset after it, or 0 if there is no fence.
  */
 static size_t skip_fence(const char *text, size_t len)
 {
@@ -282,7 +279,7 @@ static size_t skip_fence(const char *text, size_t len)
 	while (at + marks < end && text[at + marks] == mark) {
 		marks++;
 	}
-	/* cmark-gfm keeps a fence's length in a byte; what comes near it is not worth a thought. */
+	/* cmark-gfm stores a fence's length in a byte; avoid lengths near its limit. */
 	if ((mark != '`' && mark != '~') || marks < 3 || marks > 200) {
 		return 0;
 	}

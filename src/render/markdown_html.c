@@ -6,7 +6,7 @@
 #include <cmark-gfm-extension_api.h>
 #include <string.h>
 
-/* Raised with every change by which the same markdown becomes other HTML. */
+/* Increase this with every change that alters the HTML of some markdown. */
 #define RENDERER_VERSION 1
 
 cmark_parser *render_parser_create(void)
@@ -28,7 +28,8 @@ static void render(const char *text, size_t len, size_t skip, struct buffer *out
 	cmark_parser *parser = render_parser_create();
 	if (len >= sizeof(mark) && memcmp(text, mark, sizeof(mark)) == 0) {
 		/*
-		 * cmark-gfm drops a byte order mark, but this text may be from the middle of one.
+		 * cmark-gfm drops a leading byte order mark, but this text can be a later part of a
+		 * message.
 		 */
 		cmark_parser_feed(parser, mark, sizeof(mark));
 	}
@@ -50,7 +51,7 @@ uint64_t markdown_html_version(void)
 	return (uint64_t)RENDERER_VERSION << 32 | (uint32_t)cmark_version();
 }
 
-/* Text that would cost too much to read as markdown is shown as it is, as indented code. */
+/* Renders text that is too expensive to parse verbatim, as indented code. */
 static void render_as_code(const char *text, size_t len, struct buffer *out)
 {
 	struct buffer indented;

@@ -17,7 +17,7 @@ static bool is_kind(cmark_node *node, const char *kind)
 
 struct mark {
 	unsigned style;
-	const char *plain; /* around it, where there are no styles */
+	const char *plain; /* written around it on pages without styles */
 };
 
 static struct mark mark_of(cmark_node *node)
@@ -37,7 +37,7 @@ static struct mark mark_of(cmark_node *node)
 	}
 }
 
-/** Whether the text of a link says its address already. */
+/** Whether the text of a link already shows its URL. */
 static bool shows_address(cmark_node *link)
 {
 	cmark_node *child = cmark_node_first_child(link);
@@ -93,10 +93,10 @@ static void put_leaf(struct terminal_text *out, cmark_node *node, bool has_style
 	}
 }
 
-/** All that is in a block of text. */
+/** Appends the inline content of a block. */
 static void put_inline(struct terminal_text *out, cmark_node *block, bool has_styles, unsigned base)
 {
-	unsigned depth[5] = {0}; /* of each bit of a style: how many nodes give it */
+	unsigned depth[5] = {0}; /* per style bit: number of enclosing nodes that set it */
 	unsigned style = base;
 	cmark_iter *iter = cmark_iter_new(block);
 	cmark_event_type event;
@@ -301,7 +301,7 @@ void markdown_to_terminal(const char *context, size_t context_len, const char *t
 	struct terminal_page *page)
 {
 	struct buffer whole = {0};
-	/* HTML is shown as it is written: the rest of it needs nothing in front. */
+	/* HTML is shown verbatim, so it needs no context. */
 	if (context_len && *context != '<') {
 		buffer_append(&whole, context, context_len);
 	}

@@ -1,4 +1,4 @@
-/* What cmark-gfm's own writer is given: a tree in which nothing is left that is not safe. */
+/* Makes a parsed tree safe for cmark-gfm's HTML renderer. */
 #include "render_internal.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool url_is_allowed(const char *url)
 			return false;
 		}
 	}
-	/* A browser reads a backslash as a slash; //host would leave the page's own host. */
+	/* Browsers treat a backslash as a slash; //host would leave the page's host. */
 	if (*url == ' ' ||
 		((url[0] == '/' || url[0] == '\\') && (url[1] == '/' || url[1] == '\\'))) {
 		return false;
@@ -33,7 +33,7 @@ static bool url_is_allowed(const char *url)
 	return false;
 }
 
-/** Leaves its content in its place. */
+/** Replaces a node by its children. */
 static void unwrap(cmark_node *node)
 {
 	cmark_node *child;
@@ -56,21 +56,24 @@ static void replace(cmark_node *node, cmark_node *by)
 	cmark_node_free(node);
 }
 
-/** A paragraph with the source as its text; `skip` bytes of that are left out. */
+/**
+ * Replaces a block of raw HTML by a paragraph with its source as text, without the first `skip`
+ * bytes.
+ */
 static void replace_html_block(cmark_node *html, size_t skip)
 {
 	const char *source = cmark_node_get_literal(html);
 	size_t len = strlen(source);
 	size_t from = skip < len ? skip : len;
 	while (from < len && skip && ((unsigned char)source[from] & 0xc0) == 0x80) {
-		from++; /* what replaced invalid bytes has other lengths */
+		from++; /* U+FFFD is longer than the invalid byte it replaced */
 	}
 	while (len > from && (source[len - 1] == '\n' || source[len - 1] == '\r')) {
 		len--;
 	}
 	char *literal = xstrndup(source + from, len - from);
 	cmark_node *paragraph = cmark_node_new_with_mem(CMARK_NODE_PARAGRAPH, scratch_memory());
-	/* In a tight list a paragraph has tags of its own only if there is a block around it. */
+	/* In a tight list, a paragraph gets its tags only inside another block. */
 	cmark_node *block = cmark_node_new_with_mem(CMARK_NODE_CUSTOM_BLOCK, scratch_memory());
 	cmark_node_append_child(paragraph, text_node(literal));
 	cmark_node_append_child(block, paragraph);
@@ -78,7 +81,7 @@ static void replace_html_block(cmark_node *html, size_t skip)
 	free(literal);
 }
 
-/** Keeps of the language what may be in the name of a class. */
+/** Keeps only characters of the language that are safe in a class name. */
 static void clean_language(cmark_node *code)
 {
 	char language[LANGUAGE_LEN_MAX + 1];
@@ -97,8 +100,8 @@ static void clean_language(cmark_node *code)
 void safe_tree_make(cmark_node *document, size_t skip)
 {
 	/*
-	 * In HTML no link is in another; in what the parser gives, an address in a link's text may
-	 * be one (`[<a@b.c>](d)`). The outer one is kept.
+	 * HTML forbids nested links, but the parser can produce them from an address in a link's
+	 * text (`[<a@b.c>](d)`). The outer one is kept.
 	 */
 	cmark_node *link = NULL;
 	cmark_iter *iter = cmark_iter_new(document);

@@ -1,11 +1,11 @@
 /*
- * cmark-gfm asks for some hundred small pieces of memory for a block of markdown and frees them all
- * at its end. Here they are taken one behind the other from a space that is used again for the next
- * document; malloc() took a third of the time. What does not fit comes from malloc() as before, so
- * that a large document costs no more memory than it did.
+ * A bump allocator for cmark-gfm, which allocates some hundred small pieces per block of markdown
+ * and frees them all at the end; malloc() took a third of the time. Pieces come from a space that
+ * is reused for the next document. What does not fit comes from malloc(), so large documents need
+ * no more memory than before.
  *
- * cmark-gfm's allocator knows no owner, which is why this is static, one for each thread; nothing
- * outlives a document.
+ * cmark-gfm's allocator interface has no context argument, so the space is static, one per thread;
+ * nothing in it outlives a document.
  */
 #include "render_internal.h"
 
@@ -20,7 +20,7 @@
 #endif
 
 #define SPACE_SIZE ((size_t)64 * 1024)
-/* In front of each piece is its size, out of reach for cmark-gfm when a sanitizer looks on. */
+/* Before each piece is its size, poisoned for cmark-gfm under AddressSanitizer. */
 #define HEAD_SIZE 16
 
 static _Thread_local _Alignas(HEAD_SIZE) char space[SPACE_SIZE];

@@ -19,7 +19,7 @@ static wchar_t decode(const char *bytes, size_t len)
 	return (wchar_t)code;
 }
 
-/** Marks by which a text shows in another order than it is read, and separators of lines. */
+/** Bidirectional controls and line separators, which are dropped. */
 static bool is_hidden(wchar_t code)
 {
 	return code == 0x061c || code == 0x200e || code == 0x200f ||
@@ -104,7 +104,7 @@ static size_t skip_blanks(const struct terminal_text *text, size_t at)
 	return at;
 }
 
-/** Where the line that begins there has to end: behind as many characters as fit, and one at least. */
+/** Returns where the line at `at` must end: after as many characters as fit, but at least one. */
 static size_t find_end(const struct terminal_text *text, size_t at, size_t width)
 {
 	size_t used = 0;
@@ -210,7 +210,7 @@ static void copy_text(struct terminal_text *to, const struct terminal_text *from
 	}
 }
 
-/** What is nested too deeply for the page stands where there is room. */
+/** Appends to a margin, unless that leaves too little room for text. */
 static void put_if_it_fits(const struct terminal_page *page, struct terminal_text *margin,
 	unsigned style, const char *bytes)
 {

@@ -8,7 +8,7 @@
 
 struct row {
 	bool is_header;
-	size_t first; /* cell */
+	size_t first; /* index of its first cell */
 	size_t count;
 };
 
@@ -30,7 +30,7 @@ struct terminal_table *terminal_table_create(size_t columns, const uint8_t *alig
 	return table;
 }
 
-/** Twice the room when a power of two is full. */
+/** Doubles the capacity when `count` is a power of two. */
 static void *grow(void *list, size_t count, size_t size)
 {
 	bool is_full = (count & (count - 1)) == 0;
@@ -63,7 +63,7 @@ void terminal_table_destroy(struct terminal_table *table)
 	free(table);
 }
 
-/** What each column needs, at most `most`. */
+/** Computes the width that each column needs, at most `most`. */
 static void measure(const struct terminal_table *table, size_t most, size_t *widths)
 {
 	for (size_t r = 0; r < table->row_count; r++) {
@@ -76,7 +76,7 @@ static void measure(const struct terminal_table *table, size_t most, size_t *wid
 	}
 }
 
-/** The widest ones give way until all fit. */
+/** Narrows the widest columns until all fit. */
 static void shrink(size_t *widths, size_t columns, size_t room)
 {
 	size_t sum = 0;
@@ -110,7 +110,9 @@ static void add_cells(struct terminal_text *line, const struct terminal_text *fr
 	}
 }
 
-/** A line of a row: of each cell its next one; false if none has any. */
+/**
+ * Builds the next line of a row from the next line of each cell. Returns false if no cell has one.
+ */
 static bool take_line(const struct terminal_table *table, const struct row *row,
 	const size_t *widths, size_t *places, struct terminal_text *line)
 {
@@ -161,7 +163,7 @@ static void write_row(const struct terminal_table *table, const struct row *row,
 	terminal_text_finish(&line);
 }
 
-/** A table of more columns than there is room for: each row is a text. */
+/** Writes each row as plain text, for a table with too many columns. */
 static void write_as_text(const struct terminal_table *table, struct terminal_page *page)
 {
 	for (size_t r = 0; r < table->row_count; r++) {
@@ -181,7 +183,7 @@ void terminal_table_write(const struct terminal_table *table, struct terminal_pa
 {
 	size_t room = terminal_page_room(page);
 	size_t between = SEPARATOR_WIDTH * (table->columns ? table->columns - 1 : 0);
-	/* Each column has room for a wide character, and a bit more. */
+	/* Requires room in each column for a wide character and one more. */
 	if (!table->columns || between + 3 * table->columns > room) {
 		write_as_text(table, page);
 		return;

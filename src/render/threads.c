@@ -1,13 +1,13 @@
 /*
- * Several threads may render at once. What is in cmark-gfm's way is one table: which characters its
- * inline parser stops at is the same for all parsers, and those of the extensions are entered before
- * each document and taken out behind it, by a function that the library calls by its exported name.
- * When shared libraries are linked, the one below comes first. It has them entered once. Where it is not
- * called (a library that binds its own calls), a lock lets one document through at a time. Where the
- * library is linked statically, the linker says that there are two of them.
+ * Lets several threads render at once. The obstacle in cmark-gfm is a global table of the
+ * characters at which its inline parser stops: the characters of the extensions are added before
+ * each document and removed after it, by a function that the library calls by its exported name.
+ * With shared libraries, the definition below takes precedence, and adds the characters once. If
+ * the library does not call it (because it binds its own calls), a lock admits one document at a
+ * time. If the library is linked statically, the linker reports a duplicate definition.
  *
- * (To take the characters out of the extensions does not do: the parser finds by them whose they are,
- * and goes round for ever.)
+ * Removing the characters from the extensions instead does not work: the parser uses them to find
+ * the extension in charge, and would loop forever.
  */
 #include "render_internal.h"
 
@@ -17,7 +17,7 @@
 static pthread_once_t begun = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_beginning;
-static bool is_ours; /* the library calls our function; known once begun */
+static bool is_ours; /* the library calls our function; set by begin() */
 
 __attribute__((visibility("default"))) void cmark_manage_extensions_special_characters(
 	cmark_parser *parser, int add);
