@@ -1,6 +1,7 @@
 /*
- * What a chat of the AI SDK (npm ai) asks for: the frames of its WebSocketChatTransport and the body of
- * its HTTP requests, checked. Of the messages that it sends, all but the last are in our log. Pure.
+ * Parses and checks the requests of an AI SDK chat (npm ai): the frames of its
+ * WebSocketChatTransport and the bodies of its HTTP requests. The client sends all messages; only
+ * the last counts, because the others are in the log. Pure.
  */
 #ifndef HOLDFAST_AI_REQUEST_H
 #define HOLDFAST_AI_REQUEST_H
@@ -13,34 +14,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of a requestId. */
+/* Longest requestId, in bytes. */
 #define AI_REQUEST_ID_MAX 256
 
-/** A tool call that was approved or denied. */
+/** The answer to a permission request: a tool call was approved or denied. */
 struct ai_answer {
 	const char *id; /* of the permission request */
 	bool approved;
-	const char *option_id; /* which one was meant; NULL: it is not said */
+	const char *option_id; /* the option chosen; NULL: not given */
 };
 
-/** Strings are borrowed from `json`. */
+/** A parsed request. Strings are borrowed from `json`. */
 struct ai_request {
 	enum { AI_SEND, AI_RESUME, AI_ABORT } type;
 	json_t *json;
-	const char *request_id; /* NULL: there is none that could be answered */
-	/* Of AI_SEND: a prompt, or answers. */
+	const char *request_id; /* "" for a body; NULL: no valid one */
+	/* Of AI_SEND: a prompt, or answers to permission requests. */
 	struct buffer message;
 	char prompt_id[32];
-	json_t *content; /* images and files, as of a prompt; NULL: none */
+	json_t *content; /* images and files; NULL: none */
 	struct ai_answer *answers;
-	size_t answer_count; /* not 0: it is no prompt */
-	uint64_t turn; /* of the answers, as our message ids tell; 0: that is not known */
+	size_t answer_count; /* nonzero: these are answers, not a prompt */
+	uint64_t turn; /* the turn answered, from the message id; 0: unknown */
 };
 
 /**
- * Reads a frame, or (`is_body`) the body of a POST. The same message gives the same prompt_id, so that it is
- * asked once however often it is sent; one that is to be answered again gives another one, by `salt`.
- * Returns -EINVAL with `refusal` set; ai_request_finish() comes in any case.
+ * Parses a frame, or with `is_body` the body of a POST. The same message always gets the same
+ * prompt_id, so it is prompted only once however often it is sent; a request to regenerate the
+ * answer gets another one, derived from `salt`. Returns 0, or -EINVAL with `refusal` set. Call
+ * ai_request_finish() in either case.
  */
 int ai_request_parse(const char *text, size_t len, bool is_body, uint64_t salt,
 	const struct limits *limits, struct ai_request *ret, struct refusal *refusal);

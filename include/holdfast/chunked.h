@@ -1,7 +1,7 @@
 /*
- * The chunked transfer encoding of a request's body (RFC 9112, section 7.1), read piece by piece,
- * wherever the pieces are cut. Strict: what could be read in two ways is refused, so that nobody in
- * front of us can be made to see another request than we do. Pure.
+ * Decodes the chunked transfer encoding of a request's body (RFC 9112, section 7.1) incrementally.
+ * Strict: ambiguous input is refused, so that a proxy in front of us cannot see another request
+ * than we do. Pure.
  */
 #ifndef HOLDFAST_CHUNKED_H
 #define HOLDFAST_CHUNKED_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A size line with its extensions, and all trailer lines together, have at most so many bytes. */
+/* Most bytes of a size line with its extensions, and of all trailer lines together. */
 #define CHUNKED_LINE_MAX    256
 #define CHUNKED_TRAILER_MAX 4096
 
@@ -26,22 +26,22 @@ enum chunked_state {
 	CHUNKED_TRAILER,
 	CHUNKED_TRAILER_LF,
 	CHUNKED_LAST_LF,
-	CHUNKED_DONE, /* the body is whole */
-	CHUNKED_BAD, /* it is no such body, and never will be */
+	CHUNKED_DONE, /* end of the body */
+	CHUNKED_BAD, /* malformed; no way back */
 };
 
-/** Zeroed, it is at the beginning of a body. */
+/** A decoder. Zero-initialise it at the beginning of a body. */
 struct chunked {
 	enum chunked_state state;
-	uint64_t left; /* of the chunk */
-	unsigned digits; /* of its size, so far */
-	unsigned line; /* bytes of the size line, or of the trailers, so far */
+	uint64_t left; /* bytes left of the chunk */
+	unsigned digits; /* digits of its size so far */
+	unsigned line; /* bytes of the size line's extensions, or of the trailers, so far */
 };
 
 /**
- * Takes bytes from the front of `*at` until it has some of the body's own, and returns how many;
- * `*ret_bytes` points to them, inside of what was given. 0: all that was given is used, or the end
- * (CHUNKED_DONE, CHUNKED_BAD) is reached; the state says which.
+ * Consumes bytes from the front of *at (and *len) until it finds bytes of the body; returns their
+ * number and points *ret_bytes to them, inside the input. Returns 0 if the input is used up or the
+ * end is reached; `state` is then CHUNKED_DONE, CHUNKED_BAD or something else.
  */
 size_t chunked_take(struct chunked *chunked, const char **at, size_t *len, const char **ret_bytes);
 

@@ -1,16 +1,14 @@
-/*
- * What an editor sends: messages of ACP v1 (JSON-RPC 2.0), checked. Everything is hostile here. Pure.
- */
+/* Parses and checks an editor's messages: ACP v1 (JSON-RPC 2.0). Editors are not trusted. Pure. */
 #ifndef HOLDFAST_EDITOR_REQUEST_H
 #define HOLDFAST_EDITOR_REQUEST_H
 
 #include "holdfast/requests.h"
 
-/* Bytes of a request's id, as JSON. */
+/* Longest request id, in bytes of JSON. */
 #define EDITOR_ID_MAX 256
 
 enum editor_method {
-	EDITOR_NOTHING, /* nobody waits for an answer, and nothing is to be done */
+	EDITOR_NOTHING, /* nothing to do, and no answer expected */
 	EDITOR_INITIALIZE,
 	EDITOR_LIST,
 	EDITOR_NEW,
@@ -25,12 +23,15 @@ enum editor_method {
 	EDITOR_ANSWER, /* to a request of ours */
 };
 
-/** Strings and JSON are borrowed from `json`, but for `id`, `of` and `message`. */
+/**
+ * A parsed message. Strings and JSON are borrowed from `json`, except `id`, `of`, `message` and
+ * `content`.
+ */
 struct editor_request {
 	enum editor_method method;
-	json_t *json; /* NULL: it is none */
-	char *id; /* JSON; NULL: it is a notification, or an answer */
-	const char *session_id; /* valid; NULL: it is about none */
+	json_t *json; /* NULL: not valid JSON */
+	char *id; /* owned JSON; NULL: a notification or an answer */
+	const char *session_id; /* valid; NULL: not about a session */
 	union {
 		struct {
 			bool is_read_only;
@@ -45,24 +46,25 @@ struct editor_request {
 			const char *cwd;
 			const char *agent; /* NULL: the default */
 			const json_t *additional; /* directories; NULL: none */
-		} make; /* also of a load and a resume, of which only `additional` counts */
+		} make; /* for load and resume, only `additional` */
 	};
-	/* Of a load and a resume: where the editor is; all 0: nowhere. */
+	/* Of load and resume: the position of the editor; all zero if it has none. */
 	bool has_position;
 	uint64_t after_seq;
 	uint64_t epoch;
-	uint64_t open; /* bytes of the next event that it has */
-	/* Of a prompt; `setting` of EDITOR_SET. */
+	uint64_t open; /* bytes that it has of the next event */
+	/* `wish.prompt` of a prompt, `wish.setting` of EDITOR_SET. */
 	struct request wish;
 	struct buffer message;
 	json_t *content; /* owned */
-	char *of; /* id that an answer is to (without quotes), or of the request that is taken back (JSON) */
-	const json_t *result; /* of an answer; NULL: it is an error */
+	char *of; /* owned; the answered id, or the request to cancel (JSON) */
+	const json_t *result; /* of an answer; NULL: an error response */
 };
 
 /**
- * `ret` is to be finished in any case. -EINVAL: it is refused; then ret->id may be NULL though somebody waits. A code of a
- * refusal is one of proto/protocol.md, or unknown_method, or bad_message: it is no JSON-RPC.
+ * Parses a message. Returns 0, or -EINVAL with `refusal` set; then ret->id can be NULL although the
+ * editor waits for an answer. The refusal's code is one of proto/protocol.md, unknown_method, or
+ * bad_message for a message that is not JSON-RPC. Call editor_request_finish() in either case.
  */
 int editor_request_parse(const char *text, size_t len, const struct limits *limits,
 	struct editor_request *ret, struct refusal *refusal);

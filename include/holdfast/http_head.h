@@ -1,7 +1,7 @@
 /*
- * The head of an HTTP/1.1 request (RFC 9112): request line and header fields. Strict: what two
- * readers could understand in two ways is refused, so that nobody in front of us can be made to see
- * another request than we do. Pure.
+ * Parses the head of an HTTP/1.1 request (RFC 9112): request line and header fields. Strict:
+ * ambiguous input is refused, so that a proxy in front of us cannot see another request than we do.
+ * Pure.
  */
 #ifndef HOLDFAST_HTTP_HEAD_H
 #define HOLDFAST_HTTP_HEAD_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A request has at most so many header fields, and a target of at most so many bytes. */
+/* Most header fields of a request, and most bytes of its target. */
 #define HTTP_FIELDS_MAX 100
 #define HTTP_TARGET_MAX 8192
 
@@ -22,10 +22,10 @@ enum http_method {
 	HTTP_PATCH,
 	HTTP_DELETE,
 	HTTP_OPTIONS,
-	HTTP_OTHER, /* a method of the standards that nothing here takes */
+	HTTP_OTHER, /* any other method */
 };
 
-/** Bytes of the head's text. */
+/** A range of bytes of the head's text. */
 struct http_span {
 	uint32_t at;
 	uint32_t len;
@@ -33,7 +33,7 @@ struct http_span {
 
 struct http_field {
 	struct http_span name;
-	struct http_span value; /* without the blanks around it */
+	struct http_span value; /* without surrounding blanks */
 };
 
 /** A parsed head; spans point into the text that was parsed. */
@@ -43,45 +43,48 @@ struct http_head {
 	bool is_http_1_0;
 	struct http_span path; /* as sent: not decoded, begins with a slash */
 	struct http_span query; /* as sent, without the question mark; empty if there is none */
-	struct http_span host; /* of an absolute target, else of the Host field */
+	struct http_span host; /* from an absolute target, else the Host field */
 	unsigned field_count;
 	struct http_field fields[HTTP_FIELDS_MAX];
 };
 
-/** How a request's body comes. */
+/** How the body of a request is delimited. */
 struct http_framing {
 	enum { HTTP_NO_BODY, HTTP_BODY_LENGTH, HTTP_BODY_CHUNKED } body;
-	uint64_t length; /* of HTTP_BODY_LENGTH, more than 0 */
+	uint64_t length; /* of HTTP_BODY_LENGTH; greater than 0 */
 };
 
 /**
- * The length of the head at the front of `text`, with its empty line; 0 if its end has not come.
- * `*scanned` (0 at first) keeps how far it has looked, so that a head that comes a byte at a time
- * is read once.
+ * Returns the length of the head at the front of `text`, including its empty line; 0 if it is
+ * incomplete. `*scanned` (initially 0) remembers the position, so that a head that arrives byte by
+ * byte is scanned once.
  */
 size_t http_head_find_end(const char *text, size_t len, size_t *scanned);
 /**
- * Parses a head of the length that http_head_find_end() gave. Returns 0, or the status to refuse it
- * with (400, 414, 431, 501, 505); *ret_why then says why, in words for people.
+ * Parses a head whose length is from http_head_find_end(). Returns 0, or the status to refuse it
+ * with (400, 414, 431, 501, 505) and a message for people in *ret_why (static text).
  */
 unsigned http_head_parse(
 	struct http_head *head, const char *text, size_t len, const char **ret_why);
-/** The same for how its body comes. */
+/** Determines the framing of its body; returns as http_head_parse() does. */
 unsigned http_head_framing(
 	const struct http_head *head, struct http_framing *ret, const char **ret_why);
-/** The first field of this name, in whatever case; NULL: there is none. */
+/** Returns the first field with this name (any case), or NULL. */
 const struct http_field *http_head_field(const struct http_head *head, const char *name);
-/** How many fields there are of this name. */
+/** Returns the number of fields with this name. */
 size_t http_count_fields(const struct http_head *head, const char *name);
-/** Whether one of the comma-separated words of all fields of this name is `word`, in any case. */
+/** Whether `word` is one of the comma-separated words of all fields with this name, in any case. */
 bool http_head_has_word(const struct http_head *head, const char *name, const char *word);
-/** Copies a field's value; false if there is none, or it has no room with its NUL. */
+/**
+ * Copies the value of a field and NUL-terminates it. Returns false if the field is missing or does
+ * not fit.
+ */
 bool http_head_copy(const struct http_head *head, const char *name, char *buf, size_t size);
-/** Whether the connection serves another request after this one. */
+/** Whether the connection stays open for another request. */
 bool http_head_keeps_alive(const struct http_head *head);
 /**
- * Decodes %XX (and, if `is_query`, + as a blank). Returns the length, or -1 if an escape is wrong
- * or stands for NUL, or the text has no room. The text is NUL-terminated.
+ * Decodes %XX (and, if `is_query`, + as a blank) and NUL-terminates the result. Returns its length,
+ * or -1 if an escape is malformed or encodes NUL, or the result does not fit.
  */
 int http_decode(const char *text, size_t len, bool is_query, char *buf, size_t size);
 

@@ -1,6 +1,4 @@
-/*
- * JSON-RPC 2.0, one message a line: what the server and its agents say to each other. Pure.
- */
+/* JSON-RPC 2.0 with one message per line, as spoken with agents and editors. Pure. */
 #ifndef HOLDFAST_JSON_RPC_H
 #define HOLDFAST_JSON_RPC_H
 
@@ -17,7 +15,7 @@ enum json_rpc_code {
 	JSON_RPC_METHOD_NOT_FOUND = -32601,
 	JSON_RPC_INVALID_PARAMS = -32602,
 	JSON_RPC_INTERNAL_ERROR = -32603,
-	/* ACP's own: */
+	/* Defined by ACP: */
 	JSON_RPC_REQUEST_CANCELLED = -32800,
 	JSON_RPC_AUTH_REQUIRED = -32000,
 	JSON_RPC_NOT_FOUND = -32002,
@@ -31,30 +29,31 @@ enum json_rpc_message {
 };
 
 /**
- * Parses a line, which may be changed by it. What C strings cannot hold is replaced rather than
- * losing the message: the escape of NUL and of a lone surrogate and invalid UTF-8 by U+FFFD.
- * `numbers` as in json_read(). NULL if it is no JSON object or array, with the reason in ret_error.
+ * Parses a line, which it can modify. Escapes that a C string cannot hold (NUL, lone surrogates)
+ * and invalid UTF-8 become U+FFFD, so that the message is not lost. `numbers` is as in json_read().
+ * Returns a new reference, or NULL if the line is not a JSON object or array, with the reason in
+ * ret_error.
  */
 json_t *json_rpc_parse(
 	char *line, size_t len, struct json_numbers *numbers, json_error_t *ret_error);
 enum json_rpc_message json_rpc_classify(const json_t *message);
 /**
- * What can be seen of the line that was skipped: an object with its "id" and its "method", if they
- * are where messages have them. New reference.
+ * Returns what is visible of a skipped line: an object with its "id" and "method", if they are in
+ * the usual places. New reference.
  */
 json_t *json_rpc_peek(const struct json_lines *lines);
 /**
- * Append a whole message with its newline, all of it in ASCII. `message`, `params` and `result` are
- * taken, `id` is borrowed; that of an error may be NULL: it could not be told.
+ * These append a whole message and a newline, in ASCII. `message`, `params` and `result` are
+ * consumed (stolen references), `id` is borrowed; for an error `id` can be NULL if it is unknown.
  */
 void json_rpc_put(struct buffer *out, json_t *message);
 void json_rpc_request(struct buffer *out, json_int_t id, const char *method, json_t *params);
 void json_rpc_notification(struct buffer *out, const char *method, json_t *params);
 void json_rpc_result(struct buffer *out, const json_t *id, json_t *result);
 void json_rpc_error(struct buffer *out, const json_t *id, int code, const char *message);
-/** Appends a value as JSON, all of it in ASCII. */
+/** Appends a value as JSON in ASCII. */
 void json_rpc_encode(struct buffer *out, const json_t *value);
-/** Appends what an error object says, in words, bounded. */
+/** Appends the text of an error object, bounded in length. */
 void json_rpc_describe_error(struct buffer *out, const json_t *error);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * What clients send, checked: observers' requests and producers' input events. Everything is
- * hostile here; a refusal is a code and words that say what to do, and nothing has changed. Pure.
+ * Parses and checks what clients send: observers' requests and producers' input events. Clients are
+ * not trusted; a refusal is a code and a message that says what to do, and means that nothing has
+ * changed. Pure.
  */
 #ifndef HOLDFAST_REQUESTS_H
 #define HOLDFAST_REQUESTS_H
@@ -16,11 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Who sends something; borrowed. */
+/** The sender of a request; strings are borrowed. */
 struct author {
 	const char *client_id;
-	const char *sub; /* of their token; "" if it has none */
-	const char *name; /* what they call themselves; NULL: nothing */
+	const char *sub; /* of the token; "" if it has none */
+	const char *name; /* the name they chose; NULL: none */
 };
 
 enum request_type {
@@ -39,42 +40,42 @@ enum request_type {
 	REQUEST_AUTHENTICATE,
 	REQUEST_TOKEN,
 	REQUEST_PRESENCE,
-	REQUEST_APPEND, /* of producers */
-	REQUEST_APPEND_SNAPSHOT, /* the same */
+	REQUEST_APPEND, /* from producers */
+	REQUEST_APPEND_SNAPSHOT, /* from producers */
 };
 
-/** Where to load from. */
+/** A load: where it starts, and its options. */
 struct load_request {
 	enum { LOAD_NEWEST, LOAD_AFTER, LOAD_BEFORE } from;
 	uint64_t seq;
 	bool has_epoch;
-	uint64_t epoch; /* 0 if what the client sent cannot be one of ours */
+	uint64_t epoch; /* 0: not an epoch that we could have issued */
 	size_t limit;
 	bool follow;
-	bool gaps; /* events that are damaged are replaced; else they fail the load */
+	bool gaps; /* replace damaged events by placeholders; otherwise they fail the load */
 };
 
 /**
- * A request; strings and JSON are borrowed from `json`, or from `spans` and the text, and
- * request_finish() frees both.
+ * A parsed request. Strings and JSON are borrowed from `json`, or from `spans` and the text.
+ * request_finish() frees `json` and `spans`.
  */
 struct request {
 	enum request_type type;
-	json_t *json; /* NULL: an append */
+	json_t *json; /* NULL for an append */
 	struct json_spans spans; /* of an append */
 	union {
 		struct load_request load;
 		struct {
-			char client_time[32]; /* JSON number, "" if there was none */
+			char client_time[32]; /* JSON number; "" if there was none */
 		} keepalive;
 		struct {
 			const char *message;
 			size_t message_len;
-			const char *prompt_id; /* of a list: NULL if it names none */
-			json_t *content; /* images and files: not empty; NULL: none */
-		} prompt; /* also to list, edit and remove them */
+			const char *prompt_id; /* NULL for a list of all prompts */
+			json_t *content; /* non-empty list of images and files; or NULL */
+		} prompt; /* also for list, edit and remove */
 		struct {
-			uint64_t turn; /* 0: the one that is running */
+			uint64_t turn; /* 0: the running turn */
 		} cancel;
 		struct {
 			const char *request_id;
@@ -86,24 +87,23 @@ struct request {
 			const json_t *content; /* NULL: none */
 		} elicited;
 		struct {
-			const char
-				*id; /* of the mode, the model, the option, or the way to log in */
-			const json_t *value; /* of the option: a string or a boolean */
+			const char *id; /* of a mode, a model, an option or a login method */
+			const json_t *value; /* of an option: a string or a boolean */
 		} setting;
 		struct {
 			bool has_name;
-			const char *name; /* NULL: none any more */
+			const char *name; /* NULL: removes the name */
 			bool has_watch;
 			bool watch;
 		} presence;
 		struct {
-			const char *token; /* NULL: it has a login */
+			const char *token; /* NULL if `login` is set */
 			const char *login;
 		} token;
 		struct {
-			const struct json_span *events; /* the first of them */
+			const struct json_span *events; /* the first event */
 			size_t count;
-			char ref[160]; /* JSON text of a string or integer, "" if there was none */
+			char ref[160]; /* JSON text of a string or integer, or "" */
 		} append;
 		struct {
 			const json_t *data; /* for intake_snapshot() */
@@ -112,34 +112,39 @@ struct request {
 	};
 };
 
-/** Which socket a frame came in on. */
+/** The kind of socket that a frame arrived on. */
 enum request_side { SIDE_OBSERVER, SIDE_PRODUCER, SIDE_FEED };
 
 /**
- * Parses and checks a frame; `ret` may borrow from its text. On refusal returns -EINVAL with `refusal` set, and `ret` needs no
- * finish.
+ * Parses and checks a frame; `ret` can borrow from `text`. Returns 0, or -EINVAL with `refusal`
+ * set; then `ret` needs no request_finish().
  */
 int request_parse(const char *text, size_t len, const struct limits *limits, enum request_side side,
 	struct json_numbers *numbers, struct request *ret, struct refusal *refusal);
 void request_finish(struct request *request);
 
-/** The same checks for the query of `GET …/events`; NULL where the query has no such part. */
+/** Parses the query of `GET …/events` with the same checks; parameters are NULL if absent. */
 int load_request_from_query(const char *after_seq, const char *before_seq, const char *limit,
 	const char *epoch, const char *gaps, const struct limits *limits, struct load_request *ret,
 	struct refusal *refusal);
 
 bool session_id_is_valid(const char *id, size_t len);
-/** Whether a person may be called so: 1 to 64 bytes that can be seen, without space at the ends. */
+/**
+ * Whether this is a valid name of a person: 1 to 64 bytes, without invisible characters and without
+ * a leading or trailing space.
+ */
 bool person_name_is_valid(const char *text, size_t len);
-/** [A-Za-z0-9._:-]{1,max} */
+/** Whether the text matches [A-Za-z0-9._:-]{1,max}. */
 bool token_is_valid(const char *text, size_t len, size_t max);
 
-/* A longer message_id of a producer is refused, one of an agent is not kept. */
+/*
+ * Longest message_id in bytes. A longer one is refused from a producer, and dropped from an agent.
+ */
 #define MESSAGE_ID_MAX 256
-/* Bytes of an idempotency key. */
+/* Longest idempotency key, in bytes. */
 #define KEY_MAX 256
 
-/** An input event of a producer or an agent, checked. */
+/** A checked input event of a producer or an agent. */
 struct input_event {
 	enum event_type type;
 	const char *type_name;
@@ -148,25 +153,31 @@ struct input_event {
 	size_t message_id_len;
 	const char *key; /* idempotency key; NULL: none */
 	size_t key_len;
-	struct key_sum sum; /* with a key: of type, message_id and data */
-	const char *run_id; /* NULL: it names none */
-	bool recovered; /* an agent told it when it went on with its session: it comes late */
+	struct key_sum sum; /* if there is a key: sum of type, message_id and data */
+	const char *run_id; /* NULL: none */
+	bool recovered; /* replayed by an agent that resumed its session: it comes late */
 	const char *data; /* text of a chunk, run_id of a run_start or run_end, else JSON */
 	size_t data_len;
 	char *data_json; /* owned; NULL: `data` is borrowed */
-	const struct json_span *span; /* data as it came, borrowed; NULL: not from outside */
-	const json_t *object; /* data, if the state reads more of it than its bytes */
-	json_t *read; /* owned: `object`, if it was made for this */
+	const struct json_span *span; /* the data as received, borrowed; NULL: made by the server */
+	const json_t *object; /* parsed data, if the session's state needs it */
+	json_t *read; /* owned: `object`, if it was parsed here */
 };
 
-/** text_complete and session_idle come out as turn_end. `ret` borrows from the spans. */
+/**
+ * Parses an input event. text_complete and session_idle become turn_end. `ret` borrows from the
+ * spans. Returns 0, or -EINVAL with `refusal` set; then `ret` needs no finish.
+ */
 int input_event_parse(const struct json_span *event, const struct limits *limits,
 	struct input_event *ret, struct refusal *refusal);
-/** The check of `data` alone, for a type; what the agent's events go through too. */
+/**
+ * Checks only the `data` of an event type, including events from agents. Returns 0, or -EINVAL with
+ * `refusal` set.
+ */
 int input_data_check(enum event_type type, const struct json_span *data, struct refusal *refusal);
 void input_event_finish(struct input_event *event);
 
-/** What a session is to be made with; strings are borrowed from the JSON, and NULL if they are missing. */
+/** The properties of a session to create; strings are borrowed from the JSON, NULL if missing. */
 struct session_request {
 	const char *id;
 	const char *title;
@@ -174,35 +185,45 @@ struct session_request {
 	const char *cwd; /* absolute */
 };
 
-/** {id?, title?, agent?, cwd?} of POST /api/sessions. */
+/**
+ * Parses the body of POST /api/sessions: {id?, title?, agent?, cwd?}. Returns 0, and the JSON in
+ * *ret_json, a new reference; or -EINVAL with `refusal` set.
+ */
 int session_request_parse(const char *text, size_t len, const struct limits *limits,
 	json_t **ret_json, struct session_request *ret, struct refusal *refusal);
 
-/** What PATCH /api/sessions/{id} changes; strings are borrowed from the JSON. */
+/** The changes of PATCH /api/sessions/{id}; strings are borrowed from the JSON. */
 struct labels_change {
 	bool has_title;
-	const char *title; /* NULL: nobody's but the agent's */
-	int archived; /* -1: as it was */
+	const char *title; /* NULL: back to the agent's title */
+	int archived; /* -1: unchanged */
 	int pinned;
 };
-/** {title?, archived?, pinned?}, of which there is one at least. */
+/**
+ * Parses {title?, archived?, pinned?}, at least one of them. Returns as session_request_parse()
+ * does.
+ */
 int labels_request_parse(const char *text, size_t len, const struct limits *limits,
 	json_t **ret_json, struct labels_change *ret, struct refusal *refusal);
-/** Refuses members that are not among `names` (NULL-terminated); `what`: whose they are. */
+/**
+ * Refuses an object with members that are not in `names` (NULL-terminated). `what` names the object
+ * in the message.
+ */
 int json_check_names(
 	const json_t *object, const char *what, const char *const names[], struct refusal *refusal);
 
 #define JSON_DEPTH_MAX 64
 
-/** Whether arrays and objects nest deeper than that: reading them would recurse as deep. */
+/** Whether arrays and objects nest deeper than JSON_DEPTH_MAX; a parser would recurse as deep. */
 bool json_is_deep(const char *text, size_t len);
 /**
- * Loads JSON from outside: one value of any kind, valid UTF-8, no NUL in strings, at most
- * JSON_DEPTH_MAX levels deep. Refused with bad_utf8 or bad_json.
+ * Parses untrusted JSON: one value of any kind, valid UTF-8, no NUL in strings, no duplicate
+ * members, at most JSON_DEPTH_MAX levels deep. Returns a new reference, or NULL and refuses with
+ * bad_utf8 or bad_json. `numbers` is as in json_read().
  */
 json_t *json_parse(
 	const char *text, size_t len, struct json_numbers *numbers, struct refusal *refusal);
-/** The same without a tree. */
+/** Like json_parse(), but into spans instead of a tree. Returns 0 or -EINVAL. */
 int json_spans_parse(const char *text, size_t len, struct json_spans *ret, struct refusal *refusal);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Server-sent events (WHATWG HTML, section 9.2): the same frames as events of a stream of text, and
- * positions in a session, which are the ids of its events. Pure.
+ * Server-sent events (WHATWG HTML, section 9.2): the frames of a WebSocket as events of a text
+ * stream, whose ids are positions in a session. Pure.
  */
 #ifndef HOLDFAST_SSE_H
 #define HOLDFAST_SSE_H
@@ -11,45 +11,46 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* More bytes than an id has: an epoch, a hyphen, a seq. */
+/* Room for an id: an epoch, a hyphen, a seq. */
 #define SSE_ID_MAX 40
 
-/** Where a client is: it has everything up to this event. */
+/** The position of a client, which has everything up to this event. */
 struct sse_position {
 	bool has_epoch;
 	uint64_t epoch;
-	uint64_t seq; /* at most 2^53 - 1, as everywhere */
+	uint64_t seq; /* at most 2^53 - 1, like every seq */
 };
 
-/** Reads `EPOCH-SEQ` or `SEQ`; false: it is neither. */
+/** Parses `EPOCH-SEQ` or `SEQ`. Returns false if it is neither. */
 bool sse_position_read(const char *text, size_t len, struct sse_position *ret);
 
 /**
- * A frame as it is in a stream: one event, or several. Made once, and lent as long as the frame is.
- * Frames that are made for streams already are given as they are.
+ * Returns a frame in its form for a stream: one event, or several. Made once, and borrowed as long
+ * as the frame lives. A frame that was made for streams is returned as it is.
  */
 struct frame *sse_frame(struct frame *frame);
-/** Live events, each with its id. One reference, the caller's, as of all below. */
+/** Live events, each with its id. Like all functions below, returns one reference, the caller's. */
 struct frame *sse_events(struct event **events, size_t count, enum event_format format,
 	unsigned hide, uint64_t epoch);
 /**
- * A page: what has to be dropped, where the page begins (`begin`: the seq in front of it, told as an
- * id without an event; NULL: it goes on), its events, and the text that is still growing.
+ * A page of a load: the reset, if any; the start of the page (`begin`: the seq before it, sent as
+ * an id without an event; NULL for a page that continues another); its events; and the unfinished
+ * text.
  */
 struct frame *sse_loaded(const struct loaded_frame *page, const uint64_t *begin);
-/** The client has all there is, up to max_seq. */
+/** The client is up to date, at max_seq. */
 struct frame *sse_live(uint64_t epoch, uint64_t max_seq);
-/** Text that is as a stream has it already. */
+/** Text that is already in the form of a stream. */
 struct frame *sse_text(const char *text, size_t len);
-/** How long a client waits before it connects again. */
+/** Sets the client's delay before it reconnects. */
 struct frame *sse_retry(int64_t ms);
-/** Nothing, so that whoever stands between sees that the connection is alive. */
+/** A comment, to show proxies that the connection is alive. */
 struct frame *sse_comment(void);
 
 /**
- * The bytes of a frame of a stream inside a gzip stream (GZIP_HEAD in front, gzip_end_append()
- * behind), the same for every receiver: behind FRAME_HEADROOM bytes, as the text is. Packed once, and lent as
- * long as the frame is.
+ * Returns the bytes of a stream's frame as a piece of a gzip stream (after GZIP_HEAD, before
+ * gzip_end_append()), the same for every receiver; like the text, they follow FRAME_HEADROOM bytes.
+ * Packed once, and borrowed as long as the frame lives.
  */
 const struct buffer *sse_packed(struct frame *frame, struct deflater *deflater);
 

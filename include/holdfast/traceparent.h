@@ -1,6 +1,6 @@
 /*
- * The `traceparent` of the W3C's Trace Context: which trace a request belongs to. It is taken from
- * requests and passed on; Holdfast makes none of its own. Pure.
+ * The `traceparent` of W3C Trace Context: the trace that a request belongs to. It is taken from
+ * requests and passed on; Holdfast creates none of its own. Pure.
  */
 #ifndef HOLDFAST_TRACEPARENT_H
 #define HOLDFAST_TRACEPARENT_H
@@ -8,12 +8,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* With its NUL. */
+/* Size with its NUL. */
 #define TRACEPARENT_SIZE 56
 
 /**
- * The part of a field's value that every version has, or false if it is none: of a later version than
- * 00, what follows a dash behind it is left out.
+ * Copies the part of a field's value that all versions share. Returns false if the value is
+ * malformed. Versions later than 00 can have more after a dash, which is dropped.
  */
 bool traceparent_read(const char *text, size_t len, char ret[TRACEPARENT_SIZE]);
 

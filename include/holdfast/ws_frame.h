@@ -1,6 +1,7 @@
 /*
- * WebSocket frames (RFC 6455, section 5), as a server reads and writes them: masked ones come in,
- * unmasked ones go out; and as a client of another node does. One extension may be in use, permessage-deflate (deflate.h). Pure.
+ * Reads and writes WebSocket frames (RFC 6455, section 5), as a server, which receives masked
+ * frames and sends unmasked ones, and as the client of another node. The only extension is
+ * permessage-deflate (deflate.h). Pure.
  */
 #ifndef HOLDFAST_WS_FRAME_H
 #define HOLDFAST_WS_FRAME_H
@@ -11,11 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The longest header of a frame that goes out, and the longest payload of a control frame. */
+/*
+ * The longest header of a frame sent by a server, the same by a client, and the longest payload of
+ * a control frame.
+ */
 #define WS_HEADER_MAX  10
-#define WS_MASKED_MAX  14 /* the same of a client's */
+#define WS_MASKED_MAX  14
 #define WS_CONTROL_MAX 125
-/* The bit of a frame's first byte that says that its message is compressed (RFC 7692, section 6). */
+/* The bit in a frame's first byte that marks its message as compressed (RFC 7692, section 6). */
 #define WS_DEFLATED 0x40
 
 enum ws_opcode {
@@ -27,7 +31,7 @@ enum ws_opcode {
 	WS_PONG = 10,
 };
 
-/* Close codes of the RFC, and of the IANA registry (1012 and on). */
+/* Close codes of the RFC and (from 1012) of the IANA registry. */
 enum ws_close {
 	WS_CLOSE_NORMAL = 1000,
 	WS_CLOSE_GOING_AWAY = 1001,
@@ -38,24 +42,27 @@ enum ws_close {
 	WS_CLOSE_TRY_LATER = 1013,
 };
 
-/** Reads frames from bytes, however they are cut. Zeroed, it is at the beginning of a frame. */
+/**
+ * Reads frames from bytes that arrive in arbitrary pieces. Zero-initialise it at the beginning of a
+ * frame.
+ */
 struct ws_reader {
-	uint64_t left; /* of the frame's payload */
-	uint64_t size; /* of the message so far, with all of the frame that is being read */
+	uint64_t left; /* bytes left of the frame's payload */
+	uint64_t size; /* size of the message so far, including the whole current frame */
 	uint8_t header[14];
-	uint8_t header_len; /* bytes of it that have come */
-	uint8_t message; /* WS_TEXT or WS_BINARY while a message is unfinished, else 0 */
+	uint8_t header_len; /* bytes of `header` received */
+	uint8_t message; /* WS_TEXT or WS_BINARY inside a message, else 0 */
 	uint8_t mask_at;
 	bool in_payload;
-	bool may_deflate; /* the extension is in use; set by the owner */
-	bool is_client; /* it reads what a server sends; set by the owner */
-	bool is_deflated; /* the unfinished message is compressed */
+	bool may_deflate; /* set by the owner: the extension is in use */
+	bool is_client; /* set by the owner: reads frames from a server */
+	bool is_deflated; /* the current message is compressed */
 };
 
 /** A piece of a frame's payload. */
 struct ws_piece {
-	enum ws_opcode opcode; /* of data: WS_TEXT or WS_BINARY, also for a continuation */
-	bool is_first; /* of a message; of control frames it says nothing */
+	enum ws_opcode opcode; /* for data WS_TEXT or WS_BINARY, even in a continuation */
+	bool is_first; /* of a message; meaningless for control frames */
 	bool is_last; /* of the message, or of the control frame */
 	bool is_deflated; /* the message is compressed */
 	char *bytes; /* unmasked, in place */
@@ -63,24 +70,26 @@ struct ws_piece {
 };
 
 /**
- * Takes bytes from the front of `*at`. Returns 1 with a piece (which may be empty: the end of a
- * frame), 0 when all bytes are used, or the negative close code that ends the connection:
- * -WS_CLOSE_PROTOCOL_ERROR, or -WS_CLOSE_TOO_LARGE for a message of more than `max` bytes.
+ * Consumes bytes from the front of *at (and *len). Returns 1 with a piece, which can be empty at
+ * the end of a frame; 0 when all bytes are used; or the negative close code with which to close the
+ * connection: -WS_CLOSE_PROTOCOL_ERROR, or -WS_CLOSE_TOO_LARGE for a message of more than `max`
+ * bytes.
  */
 int ws_read(struct ws_reader *reader, char **at, size_t *len, size_t max, struct ws_piece *ret);
 
-/** Writes the header of a whole frame; returns its length, at most WS_HEADER_MAX. */
+/** Writes the header of an unfragmented frame. Returns its length, at most WS_HEADER_MAX. */
 size_t ws_header(enum ws_opcode opcode, size_t len, unsigned char out[WS_HEADER_MAX]);
 
 /**
- * Appends a whole frame as a client sends it: masked, with these four bytes, which nobody can foresee.
+ * Appends an unfragmented frame as a client sends it, masked with these four bytes, which must be
+ * unpredictable.
  */
 void ws_append_masked(struct buffer *out, enum ws_opcode opcode, const char *bytes, size_t len,
 	const unsigned char mask[4]);
 
 /**
- * What the payload of a close frame says: the code, 0 if it names none, or the negative code to
- * answer with because it is wrong.
+ * Parses the payload of a close frame. Returns the code, 0 if it has none, or the negative code to
+ * answer with if it is malformed.
  */
 int ws_close_code(const char *payload, size_t len);
 

@@ -74,7 +74,7 @@ static const char *string_of(const struct json_span *object, const char *name)
 	return json_span_is(value, JSON_STRING) ? value->text : NULL;
 }
 
-/** What an event says of an image, a sound or a file that is beside it. */
+/** Whether the value is a content block that refers to a blob of the session. */
 static bool is_reference(const struct json_span *value)
 {
 	const char *type = string_of(value, "type");
@@ -105,7 +105,10 @@ static void write_link(struct buffer *out, const struct json_span *value, const 
 	buffer_finish(&uri);
 }
 
-/** A block that could not be kept says so, as a text: ACP has no image without its bytes. */
+/**
+ * Whether the value is a block whose bytes could not be kept. It becomes a text, because ACP has no
+ * image without its bytes.
+ */
 static bool is_omitted(const struct json_span *value)
 {
 	const char *type = string_of(value, "type");
@@ -132,7 +135,7 @@ static void write_object(struct buffer *out, const struct json_span *value, cons
 		const char *theirs = acp_name_theirs(name->text);
 		if (!theirs && acp_name_ours(name->text) &&
 			json_span_get(value, acp_name_ours(name->text))) {
-			continue; /* the agent's own beside ours: not twice */
+			continue; /* the agent sent this name and ours: write it once */
 		}
 		buffer_append_str(out, comma);
 		comma = ",";

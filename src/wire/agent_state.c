@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A longer title of an agent is cut: it is shown in lists, and kept in memory for every session. */
+/*
+ * Longest title from an agent, in bytes; longer ones are cut, because titles are shown in lists and
+ * kept in memory for every session.
+ */
 #define TITLE_MAX ((size_t)256)
 
 static const struct {

@@ -21,7 +21,10 @@ static bool says(const json_t *object, const char *name, const char *text)
 
 /* --- a user's message --- */
 
-/** The blob that a file's address ends with; NULL: it is elsewhere, or in the message itself. */
+/**
+ * Returns the blob name at the end of a file's URL, or NULL if the file is elsewhere or inline (a
+ * data: URL).
+ */
 static const char *blob_of(const char *url)
 {
 	static const char folder[] = "/blobs/";
@@ -80,7 +83,7 @@ static int take_parts(struct ai_request *ret, const json_t *message, struct refu
 	return 0;
 }
 
-/** By the rules for every prompt. */
+/** Applies the rules for the content of any prompt. */
 static int check_content(
 	struct ai_request *ret, const struct limits *limits, struct refusal *refusal)
 {
@@ -94,7 +97,10 @@ static int check_content(
 	return r;
 }
 
-/** Made of the message's id and of what it says, as both can be the same without the other. */
+/**
+ * Derives the prompt_id from both the message's id and its content, since either can repeat without
+ * the other.
+ */
 static void make_prompt_id(
 	struct ai_request *ret, const json_t *frame, const json_t *message, uint64_t salt)
 {
@@ -121,7 +127,7 @@ static bool is_answer(const json_t *part)
 	       json_is_boolean(json_object_get(approval, "approved"));
 }
 
-/** Our messages are called turn-EPOCH-NUMBER. */
+/** Returns the turn of one of our messages, whose id is turn-EPOCH-NUMBER, or 0. */
 static uint64_t turn_of(const json_t *message)
 {
 	const char *id = text_of(message, "id");

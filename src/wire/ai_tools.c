@@ -9,29 +9,29 @@
 
 struct tool {
 	char *id;
-	struct buffer input; /* JSON; empty: not told yet */
-	struct buffer content; /* the same: what it has brought so far */
-	bool is_shown; /* it is a part of the message */
-	bool is_asked; /* its part says so, and stays as it is */
-	bool is_denied; /* its part says so: that it failed is no news */
-	unsigned step; /* in which it is shown */
+	struct buffer input; /* JSON; empty: not known yet */
+	struct buffer content; /* likewise: its content so far */
+	bool is_shown; /* it has a part in the message */
+	bool is_asked; /* its part is final or awaits approval: do not show it again */
+	bool is_denied; /* its part already says that it was denied */
+	unsigned step; /* in which it was shown */
 };
 
 struct question {
 	char *id;
-	char *tool_id; /* NULL: the question has not come */
-	struct buffer allows; /* the options that allow, each with a NUL behind it */
-	bool is_answered; /* by this client, of which the log may not tell yet */
+	char *tool_id; /* NULL: the question has not arrived yet */
+	struct buffer allows; /* ids of the options that allow, each with its NUL */
+	bool is_answered; /* by this client; perhaps not in the log yet */
 	bool is_open;
 };
 
 struct ai_tools {
 	unsigned refs;
-	XXH128_hash_t sum; /* of what they were told */
+	XXH128_hash_t sum; /* see ai_tools_sum() */
 	struct hash *calls; /* struct tool, by tool_call_id */
 	struct hash *questions; /* struct question, by request_id */
-	size_t open; /* questions that nobody has answered */
-	size_t unseen; /* questions that this client has answered, and that have not come */
+	size_t open; /* unanswered questions */
+	size_t unseen; /* questions answered by this client that have not arrived yet */
 	unsigned step;
 };
 
@@ -144,7 +144,7 @@ struct ai_tools *ai_tools_own(struct ai_tools *tools)
 	return copy;
 }
 
-/** They change by this: what kind of thing it is, and its text. */
+/** Adds an input to the sum: its kind and its text. */
 static void change(struct ai_tools *tools, char kind, const char *text, size_t len)
 {
 	struct {
@@ -199,7 +199,10 @@ static void put_json(struct buffer *out, const char *name, const struct buffer *
 	}
 }
 
-/** What the agent runs by itself is for the chat a tool of the provider. */
+/**
+ * Ends a chunk of a tool. Tools run by the agent are, to the chat, tools that the provider
+ * executes.
+ */
 static void end_tool(struct buffer *out)
 {
 	buffer_append_str(out, ",\"dynamic\":true,\"providerExecuted\":true}\n");
@@ -225,7 +228,10 @@ static void show(struct ai_tools *tools, struct tool *tool, const char *id,
 	end_tool(out);
 }
 
-/** The first text of what it has brought: `[{"type":"content","content":{"type":"text","text":…}}]`. */
+/**
+ * Returns the first text of a tool's content:
+ * `[{"type":"content","content":{"type":"text","text":…}}]`.
+ */
 static const char *text_in(const struct json_span *content)
 {
 	if (!json_span_is(content, JSON_ARRAY)) {
@@ -274,7 +280,7 @@ static void keep(struct buffer *kept, const struct json_span *value)
 	}
 }
 
-/** Tells what is known of a call that is new, or has changed. */
+/** Updates a call and shows it if it is new or has changed. */
 static struct tool *take_call(
 	struct ai_tools *tools, const char *id, const struct json_span *data, struct buffer *out)
 {
@@ -287,7 +293,7 @@ static struct tool *take_call(
 	bool is_told = (input && input->type != JSON_NULL) || json_span_get(data, "title");
 	keep(&tool->input, input);
 	keep(&tool->content, json_span_get(data, "content"));
-	/* A part of an earlier step would not be found again. */
+	/* The chat would not find a part of an earlier step. */
 	if (!tool->is_shown || (is_told && !tool->is_asked && tool->step == tools->step)) {
 		show(tools, tool, id, data, out);
 	}
@@ -313,7 +319,7 @@ void ai_tools_take(struct ai_tools *tools, const struct json_span *data, struct 
 	if (is_over) {
 		buffer_finish(&tool->input);
 		buffer_finish(&tool->content);
-		tool->is_asked = true; /* its part is done */
+		tool->is_asked = true; /* its part is final */
 	}
 }
 
@@ -402,7 +408,7 @@ void ai_tools_resolve(struct ai_tools *tools, const struct json_span *data, stru
 			buffer_append_str(out, "}\n");
 		}
 	}
-	if (!tools->open) { /* what comes is another step: the questions of this one are answered */
+	if (!tools->open) { /* all questions are answered: what follows is another step */
 		tools->step++;
 		if (out) {
 			buffer_append_str(

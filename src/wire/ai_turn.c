@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** What is being said, in one part of the message. */
+/** The kind of the current part of the message. */
 enum part { PART_NONE, PART_TEXT, PART_REASONING };
 _Static_assert(sizeof(struct ai_place) == 72, "places are compared by their bytes");
 
@@ -58,7 +58,7 @@ void ai_turn_answered(struct ai_turn *turn, const char *request_id)
 bool ai_turn_place(const struct ai_turn *turn, struct ai_place *ret)
 {
 	if (!turn->at.turn || turn->at.is_over) {
-		return false; /* it waits for a prompt of its own, or for nothing */
+		return false; /* it waits for its own prompt, or is over */
 	}
 	memcpy(ret, &turn->at, sizeof(*ret));
 	ai_tools_sum(turn->tools, ret->tools);
@@ -97,7 +97,7 @@ static const char *part_name(const struct ai_turn *turn)
 	return turn->at.part == PART_TEXT ? "text" : "reasoning";
 }
 
-/** `{"type":"text-start","id":"text-7"}`, and the same with `end`. */
+/** Writes `{"type":"text-start","id":"text-7"}`, or the same with `end`. */
 static void put_part(struct ai_turn *turn, struct buffer *out, const char *what)
 {
 	const char *name = part_name(turn);
@@ -133,7 +133,7 @@ static void put_text(struct ai_turn *turn, struct buffer *out, enum part part, u
 	}
 }
 
-/** The message has the same id whenever it is told. */
+/** Starts the message, whose id is the same each time it is sent. */
 static void begin(struct ai_turn *turn, struct buffer *out)
 {
 	if (turn->at.has_begun || turn->at.is_muted) {
@@ -162,7 +162,7 @@ static const char *string_of(const struct json_span *object, const char *name)
 	return json_span_is(value, JSON_STRING) ? value->text : NULL;
 }
 
-/** A block, of which the beginning may have been told as it grew. */
+/** Writes a block, except a beginning that was already sent as it grew. */
 static void take_block(struct ai_turn *turn, struct buffer *out, enum part part, uint64_t seq,
 	const struct json_span *text)
 {
@@ -183,7 +183,7 @@ static void put_span(struct buffer *out, const char *name, const struct json_spa
 	}
 }
 
-/** A part of the application's own: `{"type":"data-plan","id":"plan","data":…}`. */
+/** Writes a custom data part: `{"type":"data-plan","id":"plan","data":…}`. */
 static void put_data(struct ai_turn *turn, struct buffer *out, const char *name, const char *id,
 	const struct json_span *data)
 {
@@ -201,7 +201,7 @@ static void put_data(struct ai_turn *turn, struct buffer *out, const char *name,
 	}
 }
 
-/** An image, or what else is no text: by its address, or with its bytes in it. */
+/** Writes an image or other non-text content: by its URL, or inline. */
 static void take_content(struct ai_turn *turn, struct buffer *out, const struct json_span *data)
 {
 	const struct json_span *content = json_span_get(data, "content");
@@ -269,7 +269,7 @@ static void take_own(
 	}
 }
 
-/** Whether it is about a tool call, or a question. */
+/** Handles events about tool calls and questions. Returns false for others. */
 static bool take_tools(
 	struct ai_turn *turn, struct buffer *out, const char *type, const struct json_span *data)
 {
@@ -283,7 +283,7 @@ static bool take_tools(
 		ai_tools_take(turn->tools, data, shown);
 	} else if (strcmp(type, "permission_request") == 0) {
 		if (ai_tools_ask(turn->tools, data, shown) && turn->at.is_muted) {
-			turn->at.is_muted = false; /* the client has all up to here */
+			turn->at.is_muted = false; /* the client has everything up to here */
 			begin(turn, out);
 		}
 	} else if (strcmp(type, "permission_resolved") == 0) {
@@ -292,7 +292,7 @@ static bool take_tools(
 	return true;
 }
 
-/** What ends the part that is being said. */
+/** Handles an event that ends the current part. */
 static void take_other(
 	struct ai_turn *turn, struct buffer *out, const char *type, const struct json_span *data)
 {
@@ -349,7 +349,10 @@ static void take_event(struct ai_turn *turn, struct buffer *out, const struct js
 
 /* --- frames --- */
 
-/** Text of an event that is not complete; nothing of it where a piece is missing. */
+/**
+ * Writes text of an unfinished event, unless a piece before it is missing. With `is_all`, `data`
+ * has the text from its beginning.
+ */
 static void take_delta(
 	struct ai_turn *turn, struct buffer *out, const struct json_span *data, bool is_all)
 {
@@ -396,7 +399,7 @@ static void take_events(struct ai_turn *turn, struct buffer *out, const struct j
 	}
 	if (!turn->at.is_over && turn->at.has_begun && last == max_seq &&
 		ai_tools_wait(turn->tools)) {
-		finish(turn, out, "tool-calls"); /* the chat ends a message that asks */
+		finish(turn, out, "tool-calls"); /* the chat expects it */
 	}
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/** Text of an extension or a trailer: no control character but the tab. */
+/** Allowed in an extension or trailer: no control characters except tab. */
 static bool is_text(char c)
 {
 	return (unsigned char)c >= 0x20 ? c != 0x7f : c == '\t';
@@ -14,7 +14,7 @@ static enum chunked_state take_size(struct chunked *chunked, char c)
 {
 	int digit = bytes_hex_digit(c);
 	if (digit >= 0) {
-		/* 15 digits, zeros in front included: the number cannot overflow. */
+		/* At most 15 digits, including leading zeros, so the number cannot overflow. */
 		chunked->left = chunked->left << 4 | (unsigned)digit;
 		return ++chunked->digits <= 15 ? CHUNKED_SIZE : CHUNKED_BAD;
 	}
@@ -42,7 +42,7 @@ static enum chunked_state end_size(struct chunked *chunked)
 	return chunked->left ? CHUNKED_DATA : CHUNKED_TRAILER_START;
 }
 
-/** A trailer is a header field; what it says is dropped. */
+/** Trailers are parsed as header fields, and dropped. */
 static enum chunked_state take_trailer_name(struct chunked *chunked, char c)
 {
 	bool is_name = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -61,7 +61,7 @@ static enum chunked_state take_trailer(struct chunked *chunked, char c)
 	return is_text(c) && ++chunked->line < CHUNKED_TRAILER_MAX ? CHUNKED_TRAILER : CHUNKED_BAD;
 }
 
-/** One byte that is not of the body itself. */
+/** Consumes one byte that is not part of the body itself. */
 static enum chunked_state step(struct chunked *chunked, char c)
 {
 	switch (chunked->state) {

@@ -7,14 +7,14 @@
 #include <strings.h>
 #include <zlib.h>
 
-/* Fast rather than small: an event is text that is mostly new. */
+/* Favours speed: most events are short and new text. */
 #define LEVEL 1
-/* Of files, which are packed away from the loop. */
+/* The level for deflater_create_small(). */
 #define LEVEL_SMALL 9
-/* A raw stream without zlib's header, or one with that of gzip; windows of 32 KiB. */
+/* A raw stream without a zlib header, or one with a gzip header; 32 KiB windows. */
 #define RAW_BITS  (-15)
 #define GZIP_BITS (15 + 16)
-/* What a message leaves out of its end (RFC 7692, section 7.2.1). */
+/* The end of a sync flush, which messages omit (RFC 7692, section 7.2.1). */
 static const unsigned char tail[] = {0x00, 0x00, 0xff, 0xff};
 
 struct deflater {
@@ -61,14 +61,17 @@ void deflater_destroy(struct deflater *deflater)
 	free(deflater);
 }
 
-/* --- what a handshake offers --- */
+/* --- handshake --- */
 
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-/** The part of the text in front of `end`, which is not looked for in quotes; `*at` is behind it. */
+/**
+ * Cuts off the text up to `end` (outside quotes), trimmed, and moves *at behind it. Returns its
+ * length.
+ */
 static size_t cut(const char **at, size_t *len, char end, const char **ret)
 {
 	bool is_quoted = false;
@@ -100,7 +103,7 @@ static bool is_word(const char *text, size_t len, const char *word)
 	return len == strlen(word) && strncasecmp(text, word, len) == 0;
 }
 
-/** 8 to 15, also in quotes; 0: it is no such number. */
+/** Parses a window size, 8 to 15, optionally quoted. Returns 0 if it is anything else. */
 static unsigned window_bits(const char *text, size_t len)
 {
 	if (len > 2 && text[0] == '"' && text[len - 1] == '"') {
@@ -115,7 +118,10 @@ static unsigned window_bits(const char *text, size_t len)
 		       : 0;
 }
 
-/** RFC 7692, section 7.1: each parameter once, none that is unknown, none with a wrong value. */
+/**
+ * Checks a parameter (RFC 7692, section 7.1): known, not repeated, and with a valid value that we
+ * accept.
+ */
 static bool takes_parameter(const char *text, size_t len, unsigned *seen)
 {
 	static const char *const names[] = {"server_no_context_takeover",
@@ -164,23 +170,23 @@ bool deflate_is_offered(const char *offers, size_t len)
 	return is_offered;
 }
 
-/* --- packing --- */
+/* --- compression --- */
 
-/** One stream serves all texts, one after the other. */
+/** Prepares a stream, reusing its memory. */
 static void begin(const struct deflater *deflater, z_stream *z, bool *has, int bits)
 {
 	int r = *has ? deflateReset(z)
 		     : deflateInit2(z, deflater->level, Z_DEFLATED, bits, 8, Z_DEFAULT_STRATEGY);
 	*has = true;
 	if (r != Z_OK) {
-		abort(); /* no memory: see buffer.h */
+		abort(); /* out of memory: see buffer.h */
 	}
 }
 
-/** Appends all that the stream makes of the text, with this ending. */
+/** Compresses all of the text and appends the output. */
 static void pack(z_stream *z, const char *text, size_t len, int flush, struct buffer *out)
 {
-	z->next_in = (unsigned char *)text; /* zlib does not change it */
+	z->next_in = (unsigned char *)text; /* zlib does not modify it */
 	z->avail_in = (unsigned)len;
 	do {
 		buffer_reserve(out, len / 4 + 1024);
@@ -229,7 +235,7 @@ void gzip_end_add(struct gzip_end *end, const struct gzip_piece *piece)
 	end->len += piece->len;
 }
 
-/** RFC 1952, section 2.3.1. */
+/** Appends the final block and the trailer (RFC 1952, section 2.3.1). */
 void gzip_end_append(const struct gzip_end *end, struct buffer *out)
 {
 	static const unsigned char last_block[] = {0x03, 0x00};
@@ -240,9 +246,9 @@ void gzip_end_append(const struct gzip_end *end, struct buffer *out)
 	}
 }
 
-/* --- unpacking --- */
+/* --- decompression --- */
 
-/** Takes all of these bytes. */
+/** Decompresses all of these bytes, until `out` has more than `end` bytes. */
 static int unpack(
 	z_stream *z, const unsigned char *bytes, size_t len, size_t end, struct buffer *out)
 {
@@ -252,7 +258,7 @@ static int unpack(
 		size_t room = end - out->len;
 		size_t wanted = (size_t)z->avail_in * 4 + 256;
 		room = room < wanted ? room : wanted;
-		buffer_reserve(out, room + 1); /* the byte too many */
+		buffer_reserve(out, room + 1); /* one more, to detect excess */
 		z->next_out = (unsigned char *)out->data + out->len;
 		z->avail_out = (unsigned)room + 1;
 		int r = inflate(z, Z_SYNC_FLUSH);
@@ -261,7 +267,7 @@ static int unpack(
 			return -EMSGSIZE;
 		}
 		if (r == Z_STREAM_END) {
-			inflateReset(z); /* a last block may be followed by others (7.2.3.4) */
+			inflateReset(z); /* blocks can follow a final one */
 		} else if (r != Z_OK && r != Z_BUF_ERROR) {
 			return -EPROTO;
 		}

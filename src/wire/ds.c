@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The largest number that JavaScript counts with. */
+/* 2^53 - 1, JavaScript's largest safe integer. */
 #define SEQ_MAX ((1ULL << 53) - 1)
-/* 2024-10-09 00:00 UTC, and the length of an interval (ms). */
+/* 2024-10-09 00:00 UTC, and the length of an interval, in ms. */
 #define CURSOR_BEGIN 1728432000000
 #define CURSOR_MS    20000
-/* A client that is up to date skips up to so many intervals: an hour. */
+/* Most intervals that a client is moved ahead: an hour. */
 #define CURSOR_JITTER 180
 
 static const char data_begin[] = "event: data\ndata: ";
@@ -19,7 +19,7 @@ static const char data_end[] = "\n\n";
 
 /* --- offsets --- */
 
-/** Exactly 16 digits of this base, in lower case. */
+/** Reads exactly 16 lower-case digits of this base. */
 static bool read_16(const char *text, unsigned base, uint64_t *ret)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -76,7 +76,7 @@ uint64_t ds_cursor_behind(const char *text, int64_t now_ms, unsigned random)
 	return told < ds_cursor(now_ms, 0) ? 0 : told + 1 + random % CURSOR_JITTER;
 }
 
-/* --- what a stream carries --- */
+/* --- events --- */
 
 struct frame *ds_events(
 	struct event **events, size_t count, enum event_format format, unsigned hide)
@@ -92,7 +92,7 @@ struct frame *ds_events(
 		buffer_append(&out, json, len);
 	}
 	for (size_t i = sizeof(data_begin) - 1; i < out.len; i++) {
-		/* JSON is one line: an end of a line in it can only be between its parts. */
+		/* Data must be one line; line endings in JSON can only be white space. */
 		char c = out.data[i];
 		out.data[i] = c == '\n' || c == '\r' ? ' ' : c;
 	}

@@ -1,13 +1,13 @@
 /*
- * The questions of a session's agent that an editor is asked. The id of our request says which question it is,
- * in all sessions and after every restart, so an editor that comes back is not asked twice.
+ * Asks an editor the questions of a session's agent. The id of our request identifies the question
+ * across sessions and restarts, so an editor that reconnects is not asked twice.
  */
 #include "editor_view_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Open questions of one session that an editor is asked, at most. */
+/* Most open questions of one session that an editor is asked. */
 #define QUESTIONS_MAX 256
 
 struct editor_question_open {
@@ -15,7 +15,7 @@ struct editor_question_open {
 	enum editor_question kind;
 	char *request_id;
 	uint64_t seq;
-	struct buffer params; /* of our request, JSON; empty if this editor cannot ask it */
+	struct buffer params; /* of our request, as JSON; empty: this editor cannot ask it */
 	bool is_asked;
 	bool is_answered;
 };
@@ -48,7 +48,7 @@ static struct editor_question_open *find(const struct editor_view *view, const c
 	return NULL;
 }
 
-/** The id of the request, without quotes. */
+/** Appends the id of our request, without quotes. */
 static void put_id(const struct editor_view *view, struct buffer *out, const char *request_id)
 {
 	buffer_append_str(out, "question-");
@@ -65,7 +65,7 @@ static void put_json_id(const struct editor_view *view, struct buffer *out, cons
 	buffer_finish(&id);
 }
 
-/* --- what is asked --- */
+/* --- asking --- */
 
 static bool is_option_kind(const char *kind)
 {
@@ -74,7 +74,7 @@ static bool is_option_kind(const char *kind)
 		       strcmp(kind, "reject_once") == 0 || strcmp(kind, "reject_always") == 0);
 }
 
-/** ACP wants a kind of each option. */
+/** Appends the options; ACP requires a kind for each. */
 static void put_options(struct buffer *out, const struct json_span *options)
 {
 	buffer_append_char(out, '[');
@@ -113,7 +113,7 @@ static void put_permission(const struct editor_view *view, struct buffer *out,
 	put_options(out, json_span_get(data, "options"));
 }
 
-/** False: the editor has not said that it can ask such a thing. */
+/** Returns false if the editor did not announce support for this kind of elicitation. */
 static bool put_elicitation(
 	const struct editor_view *view, struct buffer *out, const struct json_span *data)
 {
@@ -200,7 +200,7 @@ void editor_questions_ask(struct editor_view *view, struct buffer *out)
 	}
 }
 
-/* --- what is answered --- */
+/* --- answers --- */
 
 static void take_back(const struct editor_view *view, const char *request_id, struct buffer *out)
 {
@@ -216,7 +216,10 @@ void editor_questions_see_resolved(
 	const char *request_id = editor_string(data, "request_id");
 	struct editor_question_open *question = request_id ? find(view, request_id) : NULL;
 	if (!question) {
-		/* It was asked in a turn that had ended before this connection: the request is not read again. */
+		/*
+		 * It was asked in a turn that ended before this connection, which therefore does not
+		 * read the request.
+		 */
 		if (request_id && is_told && view->asks) {
 			take_back(view, request_id, out);
 		}

@@ -20,7 +20,10 @@ static const json_t *ours(const json_t *object)
 
 /* --- the message --- */
 
-/** Texts and whole numbers, as JSON-RPC has them. */
+/**
+ * Returns a request id as JSON, which the caller frees. NULL unless it is a string or an integer of
+ * at most EDITOR_ID_MAX bytes.
+ */
 static char *read_id(const json_t *id)
 {
 	struct buffer text = {0};
@@ -37,7 +40,7 @@ static int take_answer(struct editor_request *ret)
 {
 	const json_t *id = json_object_get(ret->json, "id");
 	const char *text = json_string_value(id);
-	if (text) { /* all of ours are texts */
+	if (text) { /* our ids are all strings */
 		ret->method = EDITOR_ANSWER;
 		ret->of = xstrdup(text);
 		ret->result = json_object_get(ret->json, "result");
@@ -72,7 +75,7 @@ static int take_initialize(
 	return 0;
 }
 
-/** A position that is none of ours is one that fits nowhere. */
+/** Returns an epoch, or 0 if it is malformed. */
 static uint64_t read_epoch(const char *text)
 {
 	bool is_one = text && strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
@@ -175,7 +178,7 @@ static int take_block(struct editor_request *ret, const json_t *block, struct re
 		"a prompt has blocks of the types text and resource_link");
 }
 
-/** By the rules for every prompt. */
+/** Applies the rules for the content of any prompt. */
 static int check_content(
 	struct editor_request *ret, const struct limits *limits, struct refusal *refusal)
 {

@@ -107,14 +107,14 @@ void editor_view_follow(struct editor_view *view, const struct editor_place *aft
 
 /* --- updates --- */
 
-/** An event, or (`ts` NULL) the beginning of one. */
+/** The position of an update: an event, or (`ts` NULL) the beginning of one. */
 struct place {
 	uint64_t seq;
 	const struct json_span *ts;
 	const char *message_id; /* NULL: none */
 };
 
-/** The update's members follow, and then end_update(). */
+/** Begins an update. Append its members, then call end_update(). */
 static void begin_update(const struct editor_view *view, struct buffer *out, const char *kind)
 {
 	buffer_append_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{");
@@ -150,7 +150,7 @@ static void put_text(const struct editor_view *view, struct buffer *out, const c
 	end_update(view, out, place);
 }
 
-/** The members of an object of ours, behind the kind. */
+/** Writes an update with the members of one of our objects. */
 static void put_object(const struct editor_view *view, struct buffer *out, const char *kind,
 	const struct place *place, const struct json_span *data)
 {
@@ -168,7 +168,10 @@ static void put_object(const struct editor_view *view, struct buffer *out, const
 	buffer_finish(&object);
 }
 
-/** A block, of which the beginning may have been told as it grew; what a client says of that counts to a whole character. */
+/**
+ * Writes a block, except a beginning that was already sent as it grew. Clients can report a length
+ * inside a character; then the whole character is repeated.
+ */
 static void put_block(struct editor_view *view, struct buffer *out, const char *kind,
 	const struct place *place, const struct json_span *text)
 {
@@ -210,7 +213,7 @@ static void put_prompt(const struct editor_view *view, struct buffer *out,
 	const struct json_span *message = json_span_get(data, "message");
 	const struct json_span *content = json_span_get(data, "content");
 	if (client_id && strcmp(client_id, view->client_id) == 0 && !view->tells_own) {
-		return; /* it shows that already */
+		return; /* the editor already shows it */
 	}
 	if (json_span_is(message, JSON_STRING) && message->len) {
 		put_text(view, out, kind, place, message->text, message->len);
@@ -222,7 +225,7 @@ static void put_prompt(const struct editor_view *view, struct buffer *out,
 	}
 }
 
-/** What an agent has used of its context; what a prompt has used is no update of ACP. */
+/** Writes the use of the agent's context. ACP has no update for the usage of a prompt. */
 static void put_usage(const struct editor_view *view, struct buffer *out, const struct place *place,
 	const struct json_span *data)
 {
@@ -252,7 +255,9 @@ static void keep_json(
 	}
 }
 
-/** What the agent says of itself is kept for who loads, and ends waits for settings. */
+/**
+ * Keeps the agent's state for the answer to a load, and answers requests that wait for a setting.
+ */
 static void see_state(struct editor_view *view, const char *type, const struct json_span *data,
 	struct buffer *out)
 {
@@ -274,7 +279,7 @@ static void see_state(struct editor_view *view, const char *type, const struct j
 	}
 }
 
-/** Only what ACP v1 has: editors check what they are sent. */
+/** Writes those x-acp-… events that ACP v1 knows; editors validate what they receive. */
 static void put_own(const struct editor_view *view, struct buffer *out, const char *type,
 	const struct place *place, const struct json_span *data)
 {
@@ -302,7 +307,7 @@ static void put_own(const struct editor_view *view, struct buffer *out, const ch
 	}
 }
 
-/** What is told of an event. */
+/** Writes the updates of an event. */
 static void tell_event(struct editor_view *view, struct buffer *out, const char *type,
 	const struct place *place, const struct json_span *data)
 {
@@ -322,7 +327,9 @@ static void tell_event(struct editor_view *view, struct buffer *out, const char 
 	}
 }
 
-/** What is noted of an event, whether it is told or not. */
+/**
+ * Tracks what an event means for waiting requests and questions, even if the editor already has it.
+ */
 static void note_event(struct editor_view *view, struct buffer *out, const char *type, uint64_t seq,
 	uint64_t turn, bool is_told, const struct json_span *data)
 {
@@ -359,7 +366,10 @@ static void take_event(struct editor_view *view, struct buffer *out, const struc
 	if (!type || !seq) {
 		return;
 	}
-	/* Texts and calls are the same for all; what is about a client, or is kept, is not. */
+	/*
+	 * Updates for texts and calls are the same for all editors. Other events concern a client,
+	 * or change state outside the place.
+	 */
 	view->own += strncmp(type, "agent_", 6) != 0 && strncmp(type, "tool_call", 9) != 0 &&
 		     strcmp(type, "plan") != 0 && strcmp(type, "usage") != 0;
 	view->own += strcmp(type, "agent_started") == 0;
@@ -379,7 +389,10 @@ static void take_event(struct editor_view *view, struct buffer *out, const struc
 
 /* --- frames --- */
 
-/** Text of an event that is not complete; nothing of it where a piece is missing. */
+/**
+ * Writes text of an unfinished event, unless a piece before it is missing. With `is_all`, `data`
+ * has the text from its beginning.
+ */
 static void take_delta(
 	struct editor_view *view, struct buffer *out, const struct json_span *data, bool is_all)
 {
@@ -433,7 +446,7 @@ static void take_events(
 	if (open) {
 		take_delta(view, out, open, true);
 	}
-	/* A page that was cut, because it was pruned meanwhile, has older ones in front of it. */
+	/* has_more of a page after a reset refers to older events, so it is the last one, too. */
 	bool is_last = json_span_is(json_span_get(data, "has_more"), JSON_FALSE) ||
 		       json_span_get(data, "reset");
 	if (is_page && is_last && !view->is_live) {
@@ -474,7 +487,7 @@ void editor_view_take(struct editor_view *view, const char *frame, size_t len, s
 	const char *type = editor_string(spans.all, "type");
 	const struct json_span *data = json_span_get(spans.all, "data");
 	if (!type) {
-		/* none of ours */
+		/* not a frame */
 	} else if (strcmp(type, "events") == 0) {
 		take_events(view, out, data, false);
 	} else if (strcmp(type, "events_loaded") == 0) {

@@ -1,4 +1,4 @@
-/* What the files of an editor's view share (editor_view.c, editor_questions.c, editor_waits.c). */
+/* Shared by the files of an editor's view (editor_view.c, editor_questions.c, editor_waits.c). */
 #ifndef HOLDFAST_EDITOR_VIEW_INTERNAL_H
 #define HOLDFAST_EDITOR_VIEW_INTERNAL_H
 
@@ -12,27 +12,26 @@ struct editor_view {
 	char *client_id;
 	uint64_t epoch;
 	uint64_t told_seq;
-	uint64_t had_seq; /* what it was told before this view was made */
-	uint64_t seen_seq; /* the last event that has come */
-	uint64_t open_seq; /* the event that grows, of which so many bytes are told */
+	uint64_t had_seq; /* told_seq at creation */
+	uint64_t seen_seq; /* the last event received */
+	uint64_t open_seq; /* the event still growing, of which open_told bytes were sent */
 	size_t open_told;
 	bool tells_own;
 	bool is_live;
-	char *load_id; /* NULL: it is answered, or nobody waits */
+	char *load_id; /* NULL: answered, or no load */
 	bool names_session;
 	char *reset;
 	bool asks;
 	bool takes_forms;
 	bool takes_urls;
-	/* What the agent has said of itself: JSON, empty if it has not been seen. */
-	struct buffer modes; /* the list */
-	struct buffer mode; /* the id of the one that counts */
+	/* The agent's state as JSON; empty: unknown. */
+	struct buffer modes; /* the available modes */
+	struct buffer mode; /* the id of the current one */
 	struct buffer model; /* the id of the one that counts */
 	struct buffer options;
 	struct list waits; /* struct editor_wait */
 	size_t wait_count;
-	uint64_t
-		own; /* grows by what a frame means to this editor alone, or is kept besides the place */
+	uint64_t own; /* see editor_view_own() */
 	struct list questions; /* struct editor_question_open */
 	size_t question_count;
 };
@@ -46,15 +45,15 @@ void editor_waits_finish(struct editor_view *view);
 void editor_waits_see_prompt(struct editor_view *view, const char *prompt_id, uint64_t turn);
 void editor_waits_see_turn_end(
 	struct editor_view *view, uint64_t turn, const struct json_span *data, struct buffer *out);
-/** The agent has said `current`, the id of a mode or a model, or has told its options. */
+/** The agent reported `current`, the id of a mode or a model; NULL for its options. */
 void editor_waits_see_setting(struct editor_view *view, enum editor_setting kind,
 	const char *current, struct buffer *out);
-/** An `error` for this client. */
+/** Handles an `error` frame for this client. */
 void editor_waits_see_error(
 	struct editor_view *view, const struct json_span *data, struct buffer *out);
-/** The load is answered. */
+/** Answers the load. */
 void editor_waits_answer_load(struct editor_view *view, struct buffer *out);
-/** All are answered with an error. */
+/** Answers all waiting requests with an error. */
 void editor_waits_fail(
 	struct editor_view *view, const char *code, const char *why, struct buffer *out);
 
@@ -64,9 +63,9 @@ void editor_questions_see_request(struct editor_view *view, enum editor_question
 	const struct json_span *data);
 void editor_questions_see_resolved(
 	struct editor_view *view, const struct json_span *data, bool is_told, struct buffer *out);
-/** Asks what has not been asked. */
+/** Asks the questions that have not been asked yet. */
 void editor_questions_ask(struct editor_view *view, struct buffer *out);
-/** The session is gone: what was asked is taken back. */
+/** Cancels and drops all questions, because the session is gone. */
 void editor_questions_take_back(struct editor_view *view, struct buffer *out);
 
 #endif

@@ -1,4 +1,7 @@
-/* What an editor waits for: its load, the ends of its prompts' turns, its settings. */
+/*
+ * The requests that an editor waits for: its load, its prompts (until their turns end) and its
+ * settings.
+ */
 #include "editor_view_internal.h"
 
 #include "holdfast/json_rpc.h"
@@ -13,8 +16,8 @@ struct editor_wait {
 	enum kind kind;
 	enum editor_setting setting;
 	char *id; /* of the request, JSON */
-	char *name; /* prompt_id, or what the setting is to be; of an option its id */
-	uint64_t turn; /* of a prompt; 0: it has not begun */
+	char *name; /* prompt_id, id of the wanted mode or model, or id of an option */
+	uint64_t turn; /* of a prompt; 0: not begun */
 };
 
 /* --- messages --- */
@@ -26,7 +29,9 @@ void editor_put_result(struct buffer *out, const char *id, const char *result, s
 	buffer_append_str(out, "}\n");
 }
 
-/** What JSON-RPC and ACP have a number for; the others are the server's own. */
+/**
+ * Returns the JSON-RPC or ACP number of an error code; JSON_RPC_INTERNAL_ERROR if there is none.
+ */
 static int number_of(const char *code)
 {
 	static const struct {
@@ -191,7 +196,7 @@ void editor_waits_see_prompt(struct editor_view *view, const char *prompt_id, ui
 	}
 }
 
-/** ACP has words for these; the others are no end that an agent would tell. */
+/** Whether ACP has this stop reason; other ends of a turn are reported as errors. */
 static bool is_stop_reason(const char *reason)
 {
 	static const char *const reasons[] = {
@@ -244,7 +249,7 @@ static void put_settled(const struct editor_view *view, const char *id, enum edi
 	buffer_finish(&result);
 }
 
-/** Whether the option has this value already, as far as was seen. */
+/** Whether the option is known to have this value already. */
 static bool has_option(const struct editor_view *view, const char *name, const char *value)
 {
 	bool has = false;
@@ -268,7 +273,10 @@ static bool has_option(const struct editor_view *view, const char *name, const c
 	return has;
 }
 
-/** Whether it is set already, or nobody will hear that it is: what counts now is not known. */
+/**
+ * Whether not to wait: the value is already set, or the current one is unknown, so that a change
+ * might not be reported.
+ */
 static bool is_settled(const struct editor_view *view, enum editor_setting kind, const char *name,
 	const char *value)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX 4096 /* bytes of a title, a description, a name */
+#define TEXT_MAX 4096 /* longest title, description, name or choice, in bytes */
 
 static const char *text_of(const json_t *object, const char *name)
 {
@@ -39,7 +39,7 @@ bool elicitation_url_is_good(const char *url)
 		}
 		end += 1 + port;
 	}
-	/* No name and password in front of the host, and nothing that is not seen. */
+	/* No credentials before the host, and only printable characters. */
 	if (!host || *rest == '.' || *rest == '-' || strstr(rest, "..") == rest ||
 		(*end && !strchr("/?#", *end))) {
 		return false;
@@ -66,7 +66,10 @@ static void keep_number(json_t *out, const json_t *from, const char *name)
 	}
 }
 
-/** The values of a list of texts, or of `{const, title}`; false if it is none. */
+/**
+ * Copies a list of choices: strings, or objects `{const, title}`. Returns false if the list is
+ * malformed; a missing list is fine.
+ */
 static bool keep_choices(json_t *out, const json_t *from, const char *name, bool is_titled)
 {
 	size_t i;
@@ -116,7 +119,7 @@ static bool is_one_of(const char *text, const char *const names[])
 	return *names != NULL;
 }
 
-/** NULL: nobody can fill it in. */
+/** Returns the sanitised field, or NULL if it cannot be filled in. */
 static json_t *read_field(const json_t *field)
 {
 	static const char *const types[] = {
@@ -258,7 +261,7 @@ static bool has_choice(const json_t *list, const char *name, const json_t *value
 	return false;
 }
 
-/** Whether a value is among the choices, if there are any. */
+/** Whether a value is one of the choices, or there are none. */
 static bool is_chosen(const json_t *field, const json_t *value)
 {
 	static const char *const names[] = {"enum", "oneOf", "anyOf", NULL};

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** With the lengths, so that most names differ at a glance. */
+/** With its length, so that most comparisons end there. */
 #define NAME(text) text, sizeof(text) - 1
 
 static const struct {
@@ -63,7 +63,7 @@ enum event_type event_type_of(const char *name, size_t len)
 
 /* --- writing --- */
 
-/** Writes the JSON object up to, and without, the value of "data". */
+/** Appends the JSON object up to the value of "data". */
 static void append_head(struct buffer *out, const struct event_view *view, bool is_redacted)
 {
 	buffer_append_str(out, "{\"seq\":");
@@ -94,7 +94,7 @@ void event_append_json(const struct event_view *view, bool is_redacted, struct b
 	buffer_append_char(out, '}');
 }
 
-/** Fills in an event that is all zero; the value of "data" begins at `data_at` of `json`. */
+/** Initialises a zeroed event; the value of "data" begins at offset `data_at` of `json`. */
 static void event_init(
 	struct event *event, const struct event_view *view, char *json, size_t len, size_t data_at)
 {
@@ -149,7 +149,7 @@ void event_append_line(const struct event *event, struct buffer *out)
 	size_t start = out->len;
 	buffer_reserve(out, event_line_len(event));
 	buffer_append(out, event->json[FORMAT_MARKDOWN],
-		event->json_len[FORMAT_MARKDOWN] - 1); /* all but the closing brace */
+		event->json_len[FORMAT_MARKDOWN] - 1); /* without the closing brace */
 	sealed_line_end(out, start);
 }
 
@@ -160,7 +160,7 @@ size_t event_line_len(const struct event *event)
 
 /* --- reading --- */
 
-/** Steps over `text`, if it is next. */
+/** Skips `text` if it is next; otherwise returns false. */
 static bool take(const char **at, const char *end, const char *text)
 {
 	size_t len = strlen(text);
@@ -182,7 +182,7 @@ static bool take_u64(const char **at, const char *end, uint64_t *ret_value)
 	return *at > start;
 }
 
-/** A JSON string; gives its bytes as they are, without the quotes. */
+/** Reads a JSON string; returns its raw bytes without the quotes. */
 static bool take_string(const char **at, const char *end, const char **ret_text, size_t *ret_len)
 {
 	if (!take(at, end, "\"")) {
@@ -216,7 +216,7 @@ static int parse_head(const char **at, const char *end, struct event_view *view)
 	return take(at, end, ",\"data\":") ? 0 : -EBADMSG;
 }
 
-/** Finds the parts of an object without its closing brace. */
+/** Finds the parts of an object that lacks its closing brace. */
 static int parse_object(const char *object, size_t len, struct event_view *ret_view)
 {
 	struct event_view view = {0};
@@ -242,7 +242,7 @@ void event_get_view(const struct event *event, struct event_view *ret_view)
 {
 	int r = parse_object(
 		event->json[FORMAT_MARKDOWN], event->json_len[FORMAT_MARKDOWN] - 1, ret_view);
-	assert(r == 0); /* our own writing */
+	assert(r == 0); /* we wrote it */
 	(void)r;
 }
 
@@ -262,7 +262,7 @@ int event_from_line(const char *line, size_t len, struct event **ret_event)
 	return 0;
 }
 
-/* --- many that are read together --- */
+/* --- blocks --- */
 
 struct event_block *event_block_create(char *lines, size_t count)
 {
@@ -290,7 +290,7 @@ int event_block_add(struct event_block *block, char *line, size_t len, struct ev
 		return r;
 	}
 	size_t size = len - SEAL_LEN + 1;
-	line[size - 1] = '}'; /* where the checksum began */
+	line[size - 1] = '}'; /* in place of the checksum */
 	struct event *event = &block->events[block->count++];
 	event_init(event, &view, line, size, (size_t)(view.data - line));
 	event->block = block;
@@ -309,13 +309,13 @@ void event_lend_html(struct event *event, char *json, size_t len)
 
 /* --- formats --- */
 
-/** A piece of the event's JSON. */
+/** A part of the event's JSON. */
 struct piece {
 	const char *at;
 	size_t len;
 };
 
-/** Steps over a value and gives it; `end` is behind the object that it is in. */
+/** Skips a value and returns it; `end` is the end of the enclosing object. */
 static struct piece take_value(const char **at, const char *end)
 {
 	struct piece text;
@@ -342,7 +342,7 @@ static bool is_text(struct piece value)
 	return value.len >= 2 && value.at[0] == '"';
 }
 
-/** The text of a JSON string that buffer_append_json() has written. */
+/** Appends the text of a JSON string written by buffer_append_json(). */
 static void append_unescaped(struct buffer *out, struct piece string)
 {
 	static const char from[] = "nrtbf";
@@ -357,8 +357,8 @@ static void append_unescaped(struct buffer *out, struct piece string)
 		}
 		const char *found = strchr(from, escape[1]);
 		if (escape[1] == 'u' && end - escape >= 6) {
-			char digits[] = {
-				escape[4], escape[5], '\0'}; /* none beyond 7f is escaped */
+			/* Only characters up to 7f are escaped. */
+			char digits[] = {escape[4], escape[5], '\0'};
 			buffer_append_char(out, (char)strtoul(digits, NULL, 16));
 			escape += 4;
 		} else {
@@ -387,7 +387,7 @@ static void append_html(struct buffer *out, struct piece context, struct piece m
 
 void event_render(const struct event *event, enum event_format format, struct buffer *out)
 {
-	/* data.html goes behind the other members; FORMAT_HTML leaves out what it was made of. */
+	/* data.html follows the other members; FORMAT_HTML omits the markdown and its context. */
 	const char *json = event->json[FORMAT_MARKDOWN];
 	const char *end = json + event->json_len[FORMAT_MARKDOWN];
 	const char *at = json + event->data_at + 1;

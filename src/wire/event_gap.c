@@ -1,4 +1,4 @@
-/* What stands for events that are lost: proto/protocol.md#damaged-events. */
+/* Placeholders for lost events: proto/protocol.md#damaged-events. */
 #include "holdfast/event.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /*
- * Finding text in events. A text is looked through once, character by character (Knuth, Morris and
- * Pratt): what a client looks for must not make that slow.
+ * Searches for text in events. Each text is scanned once (Knuth-Morris-Pratt), so that no search
+ * text can make it slow.
  */
 #include "holdfast/event_search.h"
 
@@ -12,21 +12,21 @@
 #include <stdlib.h>
 #include <wctype.h>
 
-/* Bytes of a snippet in front of what was found, and behind its beginning. */
+/* Bytes of a snippet before the match, and from its beginning on. */
 #define SNIPPET_BEFORE ((size_t)80)
 #define SNIPPET_BEHIND ((size_t)240)
 #define ELLIPSIS       "\xe2\x80\xa6"
 
 struct needle {
-	uint32_t *chars; /* folded */
-	size_t *borders; /* of each beginning: its longest part that is also its end */
+	uint32_t *chars; /* case-folded */
+	size_t *borders; /* for each prefix: length of its longest proper border */
 	size_t count;
-	locale_t locale; /* 0: only the letters of ASCII have two cases */
+	locale_t locale; /* 0: only ASCII letters are folded */
 };
 
 /* --- characters --- */
 
-/** The next character of valid UTF-8. */
+/** Decodes the next character of valid UTF-8. */
 static uint32_t next_char(const char **at, const char *end)
 {
 	size_t len = utf8_length(*at, (size_t)(end - *at));
@@ -49,7 +49,7 @@ static uint32_t fold(const struct needle *needle, uint32_t c)
 	return needle->locale ? (uint32_t)towlower_l((wint_t)c, needle->locale) : c;
 }
 
-/* --- what is looked for --- */
+/* --- search text --- */
 
 struct needle *needle_create(const char *text, size_t len)
 {
@@ -85,7 +85,7 @@ void needle_destroy(struct needle *needle)
 	free(needle);
 }
 
-/** Where it ends for the first time; NULL: the text does not say it. */
+/** Returns the end of the first match, or NULL. */
 static const char *find_end(const struct needle *needle, const char *text, size_t len)
 {
 	const char *end = text + len;
@@ -103,7 +103,7 @@ static const char *find_end(const struct needle *needle, const char *text, size_
 	return NULL;
 }
 
-/* --- what is told of it --- */
+/* --- snippets --- */
 
 static void append_line(struct buffer *out, const char *text, const char *end)
 {
@@ -142,7 +142,9 @@ static void append_snippet(const struct needle *needle, const char *text, size_t
 
 /* --- in events --- */
 
-/** Members whose texts people see; what is inside of the others is looked at member by member. */
+/**
+ * Whether people see the string in a member of this name. Objects are searched member by member.
+ */
 static bool is_seen(const char *name)
 {
 	static const char *const names[] = {"markdown", "text", "message", "title", "content",
@@ -156,7 +158,7 @@ static bool is_seen(const char *name)
 	return false;
 }
 
-/** As deep as JSON may be: JSON_DEPTH_MAX. */
+/** Recurses at most JSON_DEPTH_MAX levels deep. */
 static bool search_value(const struct json_span *value, bool seen, const struct needle *needle,
 	struct buffer *snippet)
 {

@@ -1,6 +1,6 @@
 /*
- * What is shown of an event to those whose token hides some (proto/access.md#what-a-token-hides): its
- * place, its type and its time. Made once for all of them, and only when somebody asks for it.
+ * The redacted form of an event, for tokens that hide it (proto/access.md#what-a-token-hides): its
+ * position, type and time. Made once for all of them, on first use.
  */
 #include "holdfast/event.h"
 
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/** By type. Those of EVENT_CUSTOM and EVENT_AGENT_STOPPED depend on what is in them. */
+/** By type. For EVENT_CUSTOM and EVENT_AGENT_STOPPED it depends on the data. */
 static const unsigned char hides[EVENT_UNKNOWN] = {
 	[EVENT_AGENT_THOUGHT] = HIDE_THOUGHTS,
 	[EVENT_THOUGHT_CHUNK] = HIDE_THOUGHTS,
@@ -34,7 +34,7 @@ static bool is_type(const struct event_view *view, const char *name)
 	return view->type_len == strlen(name) && memcmp(view->type_name, name, view->type_len) == 0;
 }
 
-/** What cannot be read is hidden, too. */
+/** Unreadable data is hidden, too. */
 static unsigned content_hides(const struct event_view *view)
 {
 	json_t *data = read_data(view, NULL);
@@ -58,13 +58,13 @@ static unsigned meta_hides(const struct event_view *view)
 	return found;
 }
 
-/** What an agent may say besides: kinds that nobody here knows may be thoughts, or tools. */
+/** Other reports of an agent: unknown kinds could be thoughts or tools. */
 static unsigned custom_hides(const struct event_view *view)
 {
 	static const char acp[] = "x-acp-";
 	if (view->type_len < sizeof(acp) - 1 ||
 		memcmp(view->type_name, acp, sizeof(acp) - 1) != 0) {
-		return HIDE_NOTHING; /* a producer's own */
+		return HIDE_NOTHING; /* defined by a producer */
 	}
 	if (is_type(view, "x-acp-terminal")) {
 		return HIDE_TOOLS;
@@ -81,7 +81,7 @@ static unsigned custom_hides(const struct event_view *view)
 	return is_plain ? HIDE_NOTHING : HIDE_ALL;
 }
 
-/** Its detail and stderr are what the agent's program has said last. */
+/** `detail` and `stderr` are the last output of the agent's program. */
 static unsigned stopped_hides(const struct event_view *view)
 {
 	json_t *data = read_data(view, NULL);
@@ -118,7 +118,7 @@ unsigned event_hides(struct event *event, unsigned hide)
 	return hide & event->hides;
 }
 
-/** What may be seen of the data. */
+/** Appends the visible part of the data. */
 static void append_data(const struct event_view *view, struct buffer *out)
 {
 	if (view->type != EVENT_AGENT_STOPPED) {

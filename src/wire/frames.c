@@ -278,7 +278,7 @@ static const char *shown_status(const char *status, bool is_prompting, unsigned 
 	return !is_hidden ? status : is_prompting ? "running" : "idle";
 }
 
-/** is_prompting, is_running, queue_length and status, each with a comma in front. */
+/** Appends is_prompting, is_running, queue_length and status, each with a comma before it. */
 static void put_status(struct buffer *out, const struct session_status *status, unsigned hide)
 {
 	put_bool(out, "is_prompting", status->is_prompting);
@@ -317,7 +317,7 @@ struct frame *frame_keepalive_ack(const char *client_time, int64_t server_time, 
 	return end(frame);
 }
 
-/** A frame whose data begins with the prompt's id. */
+/** Begins a frame whose data has the prompt's id. */
 static struct frame *begin_prompt(const char *type, const char *prompt_id)
 {
 	struct frame *frame = begin(type, 256);
@@ -476,7 +476,7 @@ void frames_append_session(struct buffer *out, const struct session_object *sess
 	buffer_append_char(out, '}');
 }
 
-/** "acks", epoch and max_seq, without braces. */
+/** Appends "acks", epoch and max_seq, without braces. */
 static void put_acks(struct buffer *out, const struct append_ack *acks, size_t count,
 	uint64_t epoch, uint64_t max_seq)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-/** A character of a method or a field's name (RFC 9110, section 5.6.2). */
+/** Whether `c` can be in a method or field name (RFC 9110, section 5.6.2). */
 static bool is_token(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -26,9 +26,9 @@ static bool span_is(const char *text, struct http_span span, const char *word)
 	return strlen(word) == span.len && strncasecmp(text + span.at, word, span.len) == 0;
 }
 
-/* --- where it ends --- */
+/* --- end of the head --- */
 
-/** Empty lines in front of a request are skipped (RFC 9112, section 2.2). */
+/** Skips empty lines before a request (RFC 9112, section 2.2). */
 static size_t skip_empty_lines(const char *text, size_t len)
 {
 	size_t at = 0;
@@ -50,7 +50,7 @@ size_t http_head_find_end(const char *text, size_t len, size_t *scanned)
 		}
 		at = (size_t)(newline - text);
 		if (at == begin || text[at - 1] != '\r') {
-			return at + 1; /* never right: parsing says so, without waiting for more */
+			return at + 1; /* always an error, so report it without waiting for more */
 		}
 		if (at >= begin + 3 && text[at - 2] == '\n') {
 			return at + 1;
@@ -99,7 +99,10 @@ static unsigned read_version(struct http_head *head, const char *at, size_t len,
 	return 0;
 }
 
-/** http://HOST/path, which every server has to understand (RFC 9112, section 3.2.2). */
+/**
+ * Reads an absolute target, http://HOST/path, which every server must accept (RFC 9112, section
+ * 3.2.2).
+ */
 static unsigned read_authority(struct http_head *head, struct http_span *target, const char **why)
 {
 	const char *at = head->text + target->at;
@@ -228,7 +231,7 @@ static unsigned count_fields(const struct http_head *head, const char *name)
 	return count;
 }
 
-/** Fields that say who is asked, by whom, and where the request ends: once each. */
+/** Refuses repeated fields that determine the recipient, the sender or the end of the request. */
 static unsigned check_single(const struct http_head *head, const char **why)
 {
 	static const char *const names[] = {"host", "origin", "content-length", "transfer-encoding",
@@ -286,7 +289,7 @@ unsigned http_head_parse(struct http_head *head, const char *text, size_t len, c
 	return status ? status : read_host(head, ret_why);
 }
 
-/* --- looking things up --- */
+/* --- lookup --- */
 
 size_t http_count_fields(const struct http_head *head, const char *name)
 {
@@ -361,7 +364,7 @@ bool http_head_keeps_alive(const struct http_head *head)
 	return !head->is_http_1_0 || http_head_has_word(head, "connection", "keep-alive");
 }
 
-/* --- how the body comes --- */
+/* --- framing of the body --- */
 
 static unsigned read_length(
 	const char *text, struct http_span value, struct http_framing *ret, const char **why)

@@ -1,5 +1,6 @@
 /*
- * Input events: what producers append and what an agent's updates become (proto/protocol.md#producers).
+ * Checks input events: what producers append, and what an agent's updates become
+ * (proto/protocol.md#producers).
  */
 #include "holdfast/usage_report.h"
 
@@ -7,11 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** A member that an event's data must or may have. */
+/** A required or optional member of an event's data. */
 struct field {
 	const char *name;
-	char kind; /* s string, S non-empty string, p name of a person, t token, i whole number from 0, n number, b
-		      boolean, a array, o object */
+	/*
+	 * s string, S non-empty string, p name of a person, t token, i whole number from 0,
+	 * n number, b boolean, a array, o object
+	 */
+	char kind;
 	bool needed;
 };
 
@@ -102,7 +106,10 @@ static bool is_of_kind(const struct json_span *value, char kind)
 	}
 }
 
-/** Every element of an array, if it is one, is an object whose `names` are strings. */
+/**
+ * Whether every element of an array is an object whose members `names` are strings; true if it is
+ * not an array.
+ */
 static bool elements_have(const struct json_span *array, const char *const names[])
 {
 	if (!json_span_is(array, JSON_ARRAY)) {
@@ -170,7 +177,8 @@ int input_data_check(enum event_type type, const struct json_span *data, struct 
 }
 
 /**
- * Members of the event itself: what is not known is refused, so that nothing is silently dropped.
+ * Checks the members of the event itself. Unknown ones are refused, so that nothing is silently
+ * dropped.
  */
 static int check_members(const struct json_span *event, struct refusal *refusal)
 {
@@ -220,7 +228,7 @@ static int find_event_type(
 	return 0;
 }
 
-/** Whether the session's state reads much of the data; of others it takes the bytes, and names. */
+/** Whether the session's state needs the parsed data of this type; otherwise it takes the bytes. */
 static bool needs_object(enum event_type type)
 {
 	switch (type) {
@@ -253,7 +261,7 @@ static void take_json(const struct json_span *data, struct input_event *ret)
 	}
 }
 
-/** The event's bytes: the text itself of a chunk, else the object as compact JSON. */
+/** Sets the event's data: the text of a chunk, the id of a run, otherwise compact JSON. */
 static void take_data(const struct json_span *data, struct input_event *ret)
 {
 	bool is_run = ret->type == EVENT_RUN_START || ret->type == EVENT_RUN_END;
@@ -283,7 +291,7 @@ static int take_key(const struct json_span *event, struct input_event *ret, stru
 	return 0;
 }
 
-/** Whether it can be counted, the session's total says. */
+/** Checks a usage report; whether it fits the session's total is checked later. */
 static int check_usage(const struct input_event *in, struct refusal *refusal)
 {
 	struct usage_report report;

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-/* A buffer that held a long line is given back when it is empty. */
+/* Largest memory of an empty buffer that is kept. */
 #define LINES_KEEP_BYTES ((size_t)256 * 1024)
-/* Kept of a line that is too long. */
+/* Bytes kept of the head and the tail of a skipped line. */
 #define HEAD_MAX ((size_t)4096)
 #define TAIL_MAX ((size_t)256)
 

@@ -9,7 +9,7 @@
 
 #define DESCRIPTION_MAX ((size_t)1024)
 
-/** The four hexadecimal digits of a \u escape, or -1. */
+/** Returns the value of the four hexadecimal digits of a \u escape, or -1. */
 static int hex_unit(const char *s, size_t len)
 {
 	int unit = 0;
@@ -30,7 +30,7 @@ static bool is_low_surrogate_escape(const char *s, size_t len)
 }
 
 /**
- * Replaces the escapes that no C string or UTF-8 can hold. The length stays, so it is done in
+ * Replaces escapes that a C string or UTF-8 cannot hold. The length stays the same, so it works in
  * place.
  */
 static void fix_escapes(char *line, size_t len)
@@ -55,7 +55,7 @@ static void fix_escapes(char *line, size_t len)
 	}
 }
 
-/** Copies a line with invalid UTF-8 replaced. */
+/** Appends a line with invalid UTF-8 replaced. */
 static void repair_line(struct buffer *out, const char *line, size_t len)
 {
 	bool in_string = false;
@@ -111,7 +111,7 @@ static int append_chunk(const char *bytes, size_t len, void *out)
 
 void json_rpc_encode(struct buffer *out, const json_t *value)
 {
-	/* In ASCII, because some agents' readers take U+2028 for the end of a line. */
+	/* ASCII, because some agents treat U+2028 as a line ending. */
 	json_dump_callback(
 		value, append_chunk, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
 }
@@ -160,7 +160,7 @@ static void describe_part(struct buffer *out, const char *before, const json_t *
 
 void json_rpc_describe_error(struct buffer *out, const json_t *error)
 {
-	/* The message is often just "Internal error"; what happened is in one of these. */
+	/* The message is often just "Internal error"; the cause is in one of the others. */
 	const json_t *data = json_object_get(error, "data");
 	size_t start = out->len;
 	describe_part(out, "", json_object_get(error, "message"));

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* What is seen of a line that was too long. */
+/* Finds the id and the method in the remains of a skipped line. */
 
 static size_t space_length(const char *text, size_t len)
 {
@@ -15,7 +15,7 @@ static size_t space_length(const char *text, size_t len)
 	return n;
 }
 
-/** The length of the string at `text`, with its quotes; 0 if it does not end here. */
+/** Returns the length of the string at `text`, including quotes; 0 if its end is missing. */
 static size_t string_length(const char *text, size_t len)
 {
 	for (size_t i = 1; i < len; i++) {
@@ -27,7 +27,7 @@ static size_t string_length(const char *text, size_t len)
 	return 0;
 }
 
-/** The length of the JSON value at `text`; 0 if it does not end here. */
+/** Returns the length of the JSON value at `text`; 0 if its end is missing. */
 static size_t value_length(const char *text, size_t len)
 {
 	size_t depth = 0;
@@ -61,7 +61,7 @@ static void take_member(
 	}
 }
 
-/** Takes the members of the message up to the one that does not end here. */
+/** Takes the members of the message up to the first incomplete one. */
 static void take_head(json_t *out, const char *text, size_t len)
 {
 	size_t at = space_length(text, len);
@@ -85,7 +85,7 @@ static void take_head(json_t *out, const char *text, size_t len)
 	}
 }
 
-/** Some put the id last. */
+/** Takes an id at the end of the message, where some agents put it. */
 static void take_tail(json_t *out, const char *text, size_t len)
 {
 	size_t at = len;

@@ -8,21 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of so few members each is compared with each; the names of more are sorted. */
+/* Up to this many members are compared pairwise for duplicates; more are sorted. */
 #define FEW_MEMBERS 16
 
 struct reader {
 	const char *at;
 	const char *end;
-	const char *odd; /* the last byte that json_span_write() would not write so */
-	char *strings; /* where the next one goes */
+	const char *odd; /* the last byte that json_span_write() would write differently */
+	char *strings; /* where the next string goes */
 	struct json_spans *spans;
 	int depth;
 };
 
 static bool read_value(struct reader *r);
 
-/* --- what is in the list --- */
+/* --- list --- */
 
 static size_t add(struct reader *r, json_type type)
 {
@@ -35,7 +35,7 @@ static size_t add(struct reader *r, json_type type)
 	return spans->count++;
 }
 
-/** All of a value but a string has been read. */
+/** Completes a value that is not a string. */
 static void end(struct reader *r, size_t index)
 {
 	struct json_span *span = &r->spans->all[index];
@@ -85,7 +85,7 @@ static bool has_twice_many(const struct json_span *object, size_t count)
 
 /* --- strings --- */
 
-/** Copies up to the first byte that means something in a string, a control or a DEL. */
+/** Copies up to the first byte that is special in a string, a control character or DEL. */
 static void copy_plain(struct reader *r)
 {
 	while ((size_t)(r->end - r->at) >= BYTES_WORD) {
@@ -106,7 +106,7 @@ static void copy_plain(struct reader *r)
 	}
 }
 
-/** The four digits behind a \u, or -1. */
+/** Reads the four digits of a \u escape; returns -1 if they are malformed. */
 static int read_hex(struct reader *r)
 {
 	int value = 0;
@@ -144,7 +144,7 @@ static void put_character(struct reader *r, int c)
 	r->strings = to;
 }
 
-/** No NUL, and surrogates in pairs only. */
+/** Reads the code of a \u escape. Refuses NUL and unpaired surrogates. */
 static bool read_unicode(struct reader *r)
 {
 	int c = read_hex(r);
@@ -221,7 +221,7 @@ static bool read_digits(struct reader *r)
 	return r->at > from;
 }
 
-/** Skips a byte if it is one of two. */
+/** Skips one byte if it is `a` or `b`. */
 static bool skip(struct reader *r, char a, char b)
 {
 	bool is = r->at < r->end && (*r->at == a || *r->at == b);
@@ -282,7 +282,7 @@ static bool read_member(struct reader *r)
 	return skip(r, ':', ':') && read_value(r);
 }
 
-/** An object or an array. */
+/** Reads an object or an array. */
 static bool read_inside(struct reader *r, json_type type, char closing)
 {
 	size_t index = add(r, type);
@@ -340,7 +340,10 @@ int json_spans_read(const char *text, size_t len, struct json_spans *ret)
 	}
 	*ret = (struct json_spans){.cap = 32};
 	ret->all = xmalloc(ret->cap * sizeof(*ret->all));
-	/* A string with its NUL is shorter than with its quotes; and it is copied by words. */
+	/*
+	 * A string with its NUL is shorter than with its quotes. The extra word is for copying by
+	 * words.
+	 */
 	ret->strings = xmalloc(len + BYTES_WORD);
 	struct reader r = {.at = text, .end = text + len, .strings = ret->strings, .spans = ret};
 	bool good = read_value(&r);
@@ -359,7 +362,7 @@ void json_spans_finish(struct json_spans *spans)
 	*spans = (struct json_spans){0};
 }
 
-/* --- what they say --- */
+/* --- access --- */
 
 const struct json_span *json_span_get(const struct json_span *object, const char *name)
 {
@@ -403,7 +406,7 @@ bool json_span_count(const struct json_span *span, uint64_t *ret)
 	return is_count;
 }
 
-/** A name of an object, or a value. */
+/** Also writes a name of an object. */
 void json_span_write(struct buffer *out, const struct json_span *span)
 {
 	bool is_object = span->type == JSON_OBJECT;

@@ -12,7 +12,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/** KEY_SUM_DOUBLES: as jansson writes numbers. */
+/** KEY_SUM_DOUBLES: numbers as jansson writes them. */
 static void append_with_doubles(const struct input_event *in, struct buffer *out)
 {
 	struct buffer text = {0};
@@ -27,17 +27,20 @@ static void append_with_doubles(const struct input_event *in, struct buffer *out
 
 /* --- KEY_SUM_EXACT --- */
 
-/* Digits of an exponent beyond which numbers are compared as they are written. */
+/* Longest exponent, in characters; numbers with longer ones are compared as text. */
 #define EXPONENT_MAX 15
 
-/** A number's exact value: its digits without zeros at either end, and where the point is. */
+/**
+ * Appends a canonical form of a number's exact value: its digits without leading and trailing
+ * zeros, and its exponent.
+ */
 static void append_exact_number(const char *text, struct buffer *out)
 {
 	const char *at = text + (*text == '-');
 	const char *end = at + strcspn(at, "eE");
 	const char *exponent = *end ? end + 1 : "0";
 	struct buffer digits = {0};
-	long long point = 0; /* digits behind it, less the zeros that are left out at the end */
+	long long point = 0; /* digits after the decimal point */
 	size_t zeros = 0;
 	for (bool is_behind = false; at < end; at++) {
 		if (*at == '.') {
@@ -116,7 +119,7 @@ static void append_with_exact_numbers(const struct input_event *in, struct buffe
 	append_exact(in->span, out);
 }
 
-/** How each rule writes the data. */
+/** Serialises the data, by rule. */
 static void (*const append_data[KEY_SUM_RULES])(
 	const struct input_event *in, struct buffer *out) = {
 	[KEY_SUM_DOUBLES] = append_with_doubles,

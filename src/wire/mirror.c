@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* What a message has beside its type. */
+/* Members that a message has besides its type. */
 enum {
 	HAS_VIEWER = 1,
 	HAS_OPEN = 2, /* seq and event */
@@ -36,7 +36,7 @@ static const struct {
 	[MIRROR_REACH] = {"reach", HAS_VIEWER, 0},
 };
 
-/* What a session's status is called; those that are read are these, for good. */
+/* The values of a session's status. A parsed status points to one of these, so it is static. */
 static const char *const statuses[] = {"idle", "running", "waiting"};
 
 /* --- writing --- */
@@ -61,7 +61,7 @@ static void begin(struct buffer *out, enum mirror_type type)
 	buffer_append_char(out, '"');
 }
 
-/** The end of the head, and what follows it. */
+/** Ends the head and appends the parts. */
 static void end(struct buffer *out, const struct mirror_part *parts, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -125,7 +125,7 @@ static struct mirror_part part_of_frame(const struct frame *frame)
 	return (struct mirror_part){frame ? frame_text(frame) : "", frame ? frame_len(frame) : 0};
 }
 
-/** What `state` tells of the prompts that wait. */
+/** The waiting prompts, as the `state` frame has them. */
 static struct mirror_part part_of_queue(const struct session_status *status, struct buffer *queue)
 {
 	if (status->queue_text) {
@@ -286,7 +286,7 @@ void mirror_append_reach(struct buffer *out, uint64_t viewer)
 
 /* --- reading --- */
 
-/** A whole number from 0; false: there is none of this name. */
+/** Reads a whole number from 0 on. Returns false if there is none with this name. */
 static bool get_number(const json_t *head, const char *name, uint64_t *ret)
 {
 	const json_t *value = json_object_get(head, name);
@@ -301,7 +301,7 @@ static bool get_bool(const json_t *head, const char *name, bool *ret)
 	return json_is_boolean(value);
 }
 
-/** A text without a NUL in it; false: there is none. */
+/** Reads a string without NUL. Returns false if there is none with this name. */
 static bool get_text(const json_t *head, const char *name, const char **ret)
 {
 	const json_t *value = json_object_get(head, name);
@@ -368,7 +368,7 @@ static bool get_about(const json_t *head, struct connected_frame *ret)
 				       get_number(head, "last_prompt_seq", &ret->last_prompt_seq)));
 }
 
-/** Where the parts are: exactly the rest of the message. */
+/** Finds the parts, which must take up exactly the rest of the message. */
 static bool get_parts(struct mirror_message *m, const char *rest, size_t len)
 {
 	const json_t *sizes = json_object_get(m->head, "parts");
@@ -389,7 +389,7 @@ static bool get_parts(struct mirror_message *m, const char *rest, size_t len)
 	return len == 0;
 }
 
-/** What only one type has. */
+/** Reads the members of a single type. */
 static bool get_own(struct mirror_message *m)
 {
 	uint64_t number = 0;

@@ -46,14 +46,14 @@ static void append_text(struct buffer *out, const struct prompt_text *text)
 	buffer_append_char(out, '}');
 }
 
-/** The message's first bytes, up to the end of a character. */
+/** Shortens the message, at a character boundary. */
 static void cut(struct prompt_text *text)
 {
 	text->len = utf8_floor(text->message, text->len, PROMPT_BRIEF_MAX);
 	text->truncated = true;
 }
 
-/** Strings are borrowed from `json`. False if it is no prompt. */
+/** Strings are borrowed from `json`. Returns false if it is not a prompt. */
 static bool read_text(const json_t *json, struct prompt_text *ret)
 {
 	const json_t *message = json_object_get(json, "message");
@@ -100,7 +100,7 @@ struct queued_prompt *queued_prompt_edit(
 	struct buffer data = {0};
 	json_t *json = json_read(prompt->data.data, prompt->data.len, 0, NULL, NULL);
 	bool is_prompt = read_text(json, &text);
-	assert(is_prompt); /* queued_prompt_create() has seen it */
+	assert(is_prompt); /* checked by queued_prompt_create() */
 	text.message = message;
 	text.len = len;
 	text.edited = true;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The largest number that JavaScript counts with. */
+/* 2^53 - 1, JavaScript's largest safe integer. */
 #define NUMBER_MAX ((1ULL << 53) - 1)
 
 /* --- names --- */
@@ -57,7 +57,7 @@ const char *raw_name(const char *path, size_t most)
 
 /* --- numbers --- */
 
-/** `len` digits. */
+/** Reads exactly `len` digits. */
 static bool read_digits(const char *text, size_t len, uint64_t *ret)
 {
 	*ret = 0;
@@ -107,7 +107,7 @@ bool raw_number_read(const char *text, bool plain, uint64_t *ret)
 	       *ret <= NUMBER_MAX;
 }
 
-/** Two digits and what stands in front of them. */
+/** Reads one character of `before` and a two-digit number. */
 static bool take_two(const char **at, const char *before, unsigned most, unsigned *ret)
 {
 	uint64_t value;
@@ -123,7 +123,7 @@ static bool take_two(const char **at, const char *before, unsigned most, unsigne
 	return true;
 }
 
-/** Days since 1970 of a day of the Gregorian calendar. */
+/** Returns the number of days from 1970-01-01 to a Gregorian date. */
 static int64_t days_of(int64_t year, unsigned month, unsigned day)
 {
 	year -= month <= 2;
@@ -140,7 +140,7 @@ static unsigned days_in(uint64_t year, unsigned month)
 	return days[month - 1] + (month == 2 && leaps ? 1U : 0U);
 }
 
-/** A fraction of a second, in ms. */
+/** Reads an optional fraction of a second. Returns it in ms. */
 static unsigned take_fraction(const char **at)
 {
 	unsigned ms = 0;
@@ -154,7 +154,7 @@ static unsigned take_fraction(const char **at)
 	return ms;
 }
 
-/** Z, or the distance from UTC; in minutes. */
+/** Reads Z or the offset from UTC, in minutes. */
 static bool take_zone(const char **at, int *ret)
 {
 	unsigned hours;
@@ -285,7 +285,10 @@ void raw_json_show(const char *lines, size_t len, struct buffer *out)
 
 /* --- server-sent events --- */
 
-/** What a line of the stream says: readers drop one blank in front of it. */
+/**
+ * Appends one line of data. Readers drop one leading blank, so a line that begins with one gets
+ * another.
+ */
 static void append_line(struct buffer *out, const char *line, size_t len)
 {
 	buffer_append_str(out, len && line[0] == ' ' ? "data: " : "data:");
@@ -293,7 +296,10 @@ static void append_line(struct buffer *out, const char *line, size_t len)
 	buffer_append_char(out, '\n');
 }
 
-/** Each end of a line, of whatever kind, begins another `data:`, so that nothing in it can be an event. */
+/**
+ * Every line ending, whatever its kind, starts a new `data:`, so that the content cannot inject
+ * events.
+ */
 static void append_lines(struct buffer *out, const char *bytes, size_t len)
 {
 	size_t at = 0;

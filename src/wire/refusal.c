@@ -23,7 +23,7 @@ static void set(struct refusal *refusal, const char *code, const char *fmt, va_l
 	refusal->code = code;
 	refusal->limit = LIMIT_NONE;
 	vsnprintf(refusal->message, sizeof(refusal->message), fmt, args);
-	utf8_repair(refusal->message); /* what it repeats may be cut in the middle of a character */
+	utf8_repair(refusal->message); /* quoted input may have been cut inside a character */
 }
 
 int refuse(struct refusal *refusal, const char *code, const char *fmt, ...)

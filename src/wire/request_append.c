@@ -1,11 +1,11 @@
-/* The frame of an append: its events are passed on as they came. */
+/* Parses the frame of an append; its events are passed on as they are. */
 #include "requests_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/** Whether it is a whole number of 64 bits. */
+/** Whether the value is an integer of at most 64 bits. */
 static bool is_integer(const struct json_span *value)
 {
 	char digits[24];
@@ -37,7 +37,7 @@ int request_take_ref(const struct json_span *ref, char out[160], struct refusal 
 	return fits ? 0 : refuse(refusal, "bad_request", "ref is too long");
 }
 
-/** Refuses members that are neither `a` nor `b`. */
+/** Refuses members other than `a` and `b`. */
 static int check_two(const struct json_span *object, const char *what, const char *a, const char *b,
 	struct refusal *refusal)
 {

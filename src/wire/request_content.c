@@ -1,9 +1,9 @@
-/* The images, files and links of a prompt (proto/protocol.md#images-and-files). */
+/* Checks the images, files and links of a prompt (proto/protocol.md#images-and-files). */
 #include "requests_internal.h"
 
 #include <string.h>
 
-/* Bytes of a name, a type and an address. */
+/* Longest name or type, and longest URI, in bytes. */
 #define NAME_MAX_SIZE 256
 #define URI_MAX_SIZE  4096
 

@@ -1,4 +1,4 @@
-/* The frame `presence`, and what a person may be called. */
+/* Parses the `presence` frame, and checks the names of people. */
 #include "requests_internal.h"
 
 #include "holdfast/utf8.h"
@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Bytes of a name. */
+/* Longest name, in bytes. */
 #define NAME_SIZE 64
 
 struct range {
@@ -24,7 +24,10 @@ static bool is_among(uint32_t c, const struct range *ranges, size_t count)
 	return false;
 }
 
-/** What cannot be seen, or changes how the text around it is shown. Joiners may stay: languages and emoji need them. */
+/**
+ * Characters that are invisible or affect the display of the text around them. Joiners are allowed:
+ * some languages and emoji need them.
+ */
 static bool is_hidden(uint32_t c)
 {
 	static const struct range ranges[] = {{0, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x34f, 0x34f},
@@ -43,7 +46,7 @@ static bool is_blank(uint32_t c)
 	return is_among(c, ranges, sizeof(ranges) / sizeof(ranges[0]));
 }
 
-/** The character at `text`, which is valid UTF-8. */
+/** Decodes the character at `text`, which is valid UTF-8. */
 static uint32_t decode(const char *text, size_t len)
 {
 	static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the name of a mode or option of an agent, and of a value. */
+/* Longest name of an agent's mode, model or option, and longest value, in bytes. */
 #define SETTING_MAX 1024
 
 /* --- texts --- */
@@ -69,7 +69,7 @@ json_t *json_parse(
 		refuse(refusal, "bad_utf8", "the text is not valid UTF-8");
 		return NULL;
 	}
-	if (memchr(text, '\0', len)) { /* jansson loses one behind a number */
+	if (memchr(text, '\0', len)) { /* jansson does not notice one after a number */
 		refuse(refusal, "bad_json", "not valid JSON: it has a NUL byte");
 		return NULL;
 	}
@@ -92,7 +92,7 @@ int json_spans_parse(const char *text, size_t len, struct json_spans *ret, struc
 	if (json_spans_read(text, len, ret) == 0) {
 		return 0;
 	}
-	/* What is wrong with it, jansson says, and where. */
+	/* jansson says what is wrong, and where. */
 	json_t *json = json_parse(text, len, NULL, refusal);
 	if (json) {
 		json_decref(json);
@@ -103,7 +103,7 @@ int json_spans_parse(const char *text, size_t len, struct json_spans *ret, struc
 
 /* --- fields --- */
 
-/** A string member, or NULL with the refusal set if it is missing or something else. */
+/** Returns a string member, or NULL with `refusal` set if it is missing or not a string. */
 static const json_t *need_string(
 	const json_t *object, const char *name, const char *what, struct refusal *refusal)
 {
@@ -115,17 +115,17 @@ static const json_t *need_string(
 	return value;
 }
 
-/** A whole number that every JSON reader keeps exact (at most 2^53 - 1). */
+/**
+ * Whether the value is a whole number from `least` to 2^53 - 1, which every JSON reader keeps
+ * exact.
+ */
 static bool is_count(const json_t *value, json_int_t least)
 {
 	return json_is_integer(value) && json_integer_value(value) >= least &&
 	       json_integer_value(value) <= 9007199254740991;
 }
 
-/**
- * Refuses members that are not among `names` (NULL-terminated): a misspelt after_seq must not load
- * something else in silence.
- */
+/** A misspelt after_seq must not silently load something else. */
 int json_check_names(
 	const json_t *object, const char *what, const char *const names[], struct refusal *refusal)
 {
@@ -256,7 +256,7 @@ static int take_prompt_id(const json_t *data, struct request *ret, struct refusa
 	return 0;
 }
 
-/** Also to edit one. */
+/** Parses a prompt, or the edit of one. */
 static int parse_prompt(const json_t *data, const struct limits *limits, struct request *ret,
 	struct refusal *refusal)
 {
@@ -313,7 +313,7 @@ static int parse_elicited(const json_t *data, struct request *ret, struct refusa
 	return 0;
 }
 
-/** Names and values are the agent's own. */
+/** Checks a name that an agent defines. */
 static int need_agent_name(
 	const json_t *data, const char *name, const char *request, struct refusal *refusal)
 {
@@ -430,7 +430,7 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		return parse_token(data, ret, refusal);
 	case REQUEST_PRESENCE:
 		return request_parse_presence(data, ret, refusal);
-	case REQUEST_APPEND: /* request_parse() takes it */
+	case REQUEST_APPEND: /* handled by request_parse() */
 		break;
 	case REQUEST_APPEND_SNAPSHOT:
 		return parse_snapshot(data, ret, refusal);
@@ -524,7 +524,9 @@ void request_finish(struct request *request)
 
 /* --- REST --- */
 
-/** A whole number, as JSON; null if it is none, or has more digits than any that is taken. */
+/**
+ * Returns a whole number as JSON; null if it is malformed or has too many digits for any parameter.
+ */
 static json_t *query_number(const char *text)
 {
 	size_t len = strlen(text);

@@ -1,10 +1,10 @@
-/* Requests about sessions themselves: to make one, and to label one. */
+/* Parses the requests that create and label sessions. */
 #include "requests_internal.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define CWD_MAX ((size_t)4095) /* bytes, as the kernel has it */
+#define CWD_MAX ((size_t)4095) /* bytes; PATH_MAX without the NUL */
 
 static int check_cwd(const json_t *cwd, struct refusal *refusal)
 {

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest number that JavaScript counts with. */
+/* 2^53 - 1, JavaScript's largest safe integer. */
 #define SEQ_MAX ((1ULL << 53) - 1)
-/* What a stored block of deflate (RFC 1951, section 3.2.4) has in front, and may hold. */
+/* Size of the header of a stored deflate block (RFC 1951, section 3.2.4), and most bytes in it. */
 #define STORED_HEAD 5
 #define STORED_MAX  65535
 
@@ -70,7 +70,10 @@ static void put_text(struct buffer *out, const char *text)
 	buffer_append_str(out, text);
 }
 
-/** JSON is one line: an end of a line in it can only be between its parts. */
+/**
+ * Data must be one line. A line ending in JSON can only be white space between tokens, so a blank
+ * replaces it.
+ */
 static void put_data(struct buffer *out, const char *json, size_t len)
 {
 	put_text(out, "data: ");
@@ -101,7 +104,7 @@ static void put_position(struct buffer *out, uint64_t epoch, uint64_t seq)
 	buffer_append_char(out, '\n');
 }
 
-/** The value of the member "type", which is the second one of every event. */
+/** Finds the value of the member "type", the second member of every event. */
 static const char *type_in(const char *json, size_t len, size_t *ret_len)
 {
 	static const char name[] = ",\"type\":\"";
@@ -145,7 +148,7 @@ static void put_reset(struct buffer *out, const struct loaded_frame *page)
 		(unsigned long long)page->first_kept_seq, (unsigned long long)page->max_seq);
 }
 
-/** The same event that brings more of it. */
+/** The unfinished text, as the same event that its continuation will use. */
 static void put_open(struct buffer *out, const struct open_part *open)
 {
 	struct frame *frame =
@@ -207,7 +210,7 @@ struct frame *sse_comment(void)
 
 /* --- frames of sockets --- */
 
-/** `{"type":"…","data":…}`, which frame_make() and all others make: what is in it. */
+/** Splits `{"type":"…","data":…}`, the form of all frames. Returns the data. */
 static const char *take_apart(
 	const struct frame *frame, const char **ret_type, size_t *ret_type_len, size_t *ret_len)
 {
@@ -240,7 +243,7 @@ struct frame *sse_frame(struct frame *frame)
 	const char *data = take_apart(frame, &type, &type_len, &len);
 	frame->sse = begin(type_len + len + 32);
 	struct buffer *out = &frame->sse->buf;
-	if (is_type(type, type_len, "error")) { /* EventSource has an event of this name */
+	if (is_type(type, type_len, "error")) { /* EventSource has its own event named "error" */
 		put_event_name(out, "ended", 5);
 	} else {
 		put_event_name(out, type, type_len);
@@ -251,7 +254,10 @@ struct frame *sse_frame(struct frame *frame)
 
 /* --- gzip --- */
 
-/** With an empty block behind it, as a flush ends: on that, decoders hand out what they hold (Go's only then). */
+/**
+ * Appends a stored block, followed by an empty one as after a flush: decoders then deliver
+ * everything so far (Go's only then).
+ */
 static void put_stored(struct buffer *out, const char *text, size_t len)
 {
 	static const unsigned char flush[STORED_HEAD] = {0, 0, 0, 0xff, 0xff};

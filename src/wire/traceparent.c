@@ -4,7 +4,7 @@
 
 #define HEX "0123456789abcdef"
 
-/** Lower-case hexadecimal digits, not all of them the same `no`; 0: whatever they are. */
+/** Whether the text is lower-case hexadecimal digits, not all of them equal to `no`; 0: any. */
 static bool is_hex(const char *text, size_t len, char no)
 {
 	size_t same = 0;

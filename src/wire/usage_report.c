@@ -1,4 +1,4 @@
-/* The data of a usage event: its mode, whose it is, and its figures. */
+/* Parses the data of a usage event: its mode, message and model, and its figures. */
 #include "holdfast/usage_report.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static int read_mode(const json_t *data, struct usage_report *ret, struct refusa
 		"the mode of usage is \"delta\", \"cumulative\" or \"cumulative_in_message\"");
 }
 
-/** A string of 1 to `max` bytes, or nothing. */
+/** Reads an optional string of 1 to `max` bytes. */
 static int read_name(const json_t *data, const char *member, size_t max, const char **ret,
 	struct refusal *refusal)
 {
@@ -100,7 +100,7 @@ static int add_cost(struct usage_report *ret, const json_t *cost, struct refusal
 	return add_figure(ret, name, amount, refusal);
 }
 
-/** Members of the total that are not figures, so that no figure may have their names. */
+/** Members of the usage total that are not figures, so no figure can have these names. */
 static bool is_reserved(const char *name)
 {
 	return strcmp(name, "models") == 0 || strcmp(name, "more_costs") == 0 ||
@@ -118,7 +118,7 @@ static int read_member(
 		return add_cost(ret, value, refusal);
 	}
 	if (!json_is_number(value)) {
-		return 0; /* an agent's own remarks: they stay in the event */
+		return 0; /* other data of an agent; it stays in the event */
 	}
 	if (!token_is_valid(name, strlen(name), USAGE_NAME_MAX) || strchr(name, ':') ||
 		is_reserved(name)) {

@@ -6,7 +6,7 @@
 
 /* --- reading --- */
 
-/** How long the header is, as far as its first two bytes tell. */
+/** Returns the length of the header, which its first two bytes determine. */
 static size_t header_size(const uint8_t header[2])
 {
 	unsigned len = header[1] & 0x7f;
@@ -18,17 +18,17 @@ static bool is_control(unsigned opcode)
 	return opcode & 8;
 }
 
-/** What the first two bytes alone make wrong: it is said before more has to come. */
+/** Whether the first two bytes are a protocol error; checked before more arrives. */
 static bool is_wrong(const struct ws_reader *reader)
 {
 	unsigned opcode = reader->header[0] & 0x0f;
 	bool fin = reader->header[0] & 0x80;
 	bool begins = opcode == WS_TEXT || opcode == WS_BINARY;
 	if (reader->header[0] & 0x70 & (reader->may_deflate && begins ? ~WS_DEFLATED : ~0)) {
-		return true; /* nothing gives these bits a meaning */
+		return true; /* reserved bits */
 	}
 	if (!(reader->header[1] & 0x80) != reader->is_client) {
-		return true; /* a client masks, and a server does not */
+		return true; /* clients mask, servers do not */
 	}
 	switch (opcode) {
 	case WS_TEXT:
@@ -54,7 +54,7 @@ static uint64_t big_endian(const uint8_t *bytes, unsigned count)
 	return value;
 }
 
-/** The header is whole: 0, or the close code. */
+/** Starts the payload after a complete header. Returns 0 or a negative close code. */
 static int begin_payload(struct ws_reader *reader, size_t max)
 {
 	unsigned opcode = reader->header[0] & 0x0f;
@@ -64,7 +64,7 @@ static int begin_payload(struct ws_reader *reader, size_t max)
 				    : len;
 	if ((len == 126 && reader->left < 126) || (len == 127 && reader->left < 65536) ||
 		reader->left >> 63) {
-		return -WS_CLOSE_PROTOCOL_ERROR; /* the shortest form is the only one */
+		return -WS_CLOSE_PROTOCOL_ERROR; /* lengths must have their shortest form */
 	}
 	if (!is_control(opcode)) {
 		if (opcode != WS_CONTINUATION) {
@@ -80,7 +80,10 @@ static int begin_payload(struct ws_reader *reader, size_t max)
 	return 0;
 }
 
-/** Takes bytes of the header; 1: it is whole, 0: more has to come, or the close code. */
+/**
+ * Consumes bytes of the header. Returns 1 when it is complete, 0 if more is needed, or a negative
+ * close code.
+ */
 static int take_header(struct ws_reader *reader, char **at, size_t *len, size_t max)
 {
 	while (*len) {
@@ -126,7 +129,7 @@ static void end_frame(struct ws_reader *reader)
 	reader->header_len = 0;
 }
 
-/** Takes bytes of the payload; the frame may be without any. */
+/** Consumes bytes of the payload, which can be empty. */
 static void take_payload(struct ws_reader *reader, char **at, size_t *len, struct ws_piece *ret)
 {
 	unsigned opcode = reader->header[0] & 0x0f;
