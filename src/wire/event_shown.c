@@ -107,7 +107,7 @@ unsigned event_hides(struct event *event, unsigned hide)
 {
 	bool is_plain = event->type != EVENT_CUSTOM && event->type != EVENT_AGENT_STOPPED;
 	if (is_plain) {
-		return hide & hides[event->type];
+		return hide & (event->type < EVENT_UNKNOWN ? hides[event->type] : HIDE_ALL);
 	}
 	if (!event->hides_known) {
 		struct event_view view;

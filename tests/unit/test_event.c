@@ -1,6 +1,7 @@
 /* Events: their line in events.jsonl, which must be told from every other, and their formats. */
 #include "holdfast/event.h"
 
+#include "holdfast/event_search.h"
 #include "holdfast/markdown_html.h"
 #include "holdfast/utf8.h"
 
@@ -290,6 +291,50 @@ static void names_and_types_fit(void **state)
 	(void)state;
 }
 
+/** A type of a newer program: nobody knows what it shows. */
+static void an_unknown_type_is_hidden(void **state)
+{
+	struct buffer line = {0};
+	struct event *made = make(EVENT_CUSTOM, "new_type", NULL, "{\"a\":1}");
+	event_append_line(made, &line);
+	struct event *read;
+	assert_int_equal(event_from_line(line.data, line.len - 1, &read), 0);
+	assert_int_equal(read->type, EVENT_UNKNOWN);
+	assert_int_equal(event_hides(read, HIDE_TOOLS), HIDE_TOOLS);
+	assert_int_equal(event_hides(read, HIDE_THOUGHTS), HIDE_THOUGHTS);
+	size_t len;
+	const char *shown = event_json_for(read, FORMAT_MARKDOWN, HIDE_TOOLS, &len);
+	assert_non_null(memmem(shown, len, "\"data\":{}", 9));
+	event_unref(read);
+	event_unref(made);
+	buffer_finish(&line);
+	(void)state;
+}
+
+static void assert_found(const char *data, bool is_found)
+{
+	struct buffer snippet = {0};
+	struct needle *needle = needle_create("wanted", 6);
+	struct event_view view = {
+		.type = EVENT_TOOL_CALL_UPDATE, .data = data, .data_len = strlen(data)};
+	assert_int_equal(event_search(&view, needle, &snippet), is_found);
+	needle_destroy(needle);
+	buffer_finish(&snippet);
+}
+
+/** What tools have printed and changed is found by the names that events have. */
+static void a_tools_output_is_found(void **state)
+{
+	assert_found("{\"tool_call_id\":\"1\",\"raw_output\":\"it was wanted\"}", true);
+	assert_found("{\"raw_output\":{\"stdout\":\"wanted\"}}", true);
+	assert_found("{\"content\":[{\"type\":\"diff\",\"path\":\"/a\",\"new_text\":\"wanted\"}]}",
+		true);
+	assert_found("{\"content\":[{\"type\":\"diff\",\"path\":\"/a\",\"old_text\":\"wanted\"}]}",
+		true);
+	assert_found("{\"tool_call_id\":\"wanted\",\"status\":\"wanted\"}", false);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +345,8 @@ int main(void)
 		cmocka_unit_test(formats_of_the_corpus_are_those_of_a_tree),
 		cmocka_unit_test(formats_of_hostile_text_are_those_of_a_tree),
 		cmocka_unit_test(names_and_types_fit),
+		cmocka_unit_test(an_unknown_type_is_hidden),
+		cmocka_unit_test(a_tools_output_is_found),
 	};
 	return cmocka_run_group_tests_name("event", tests, NULL, NULL);
 }
