@@ -148,8 +148,9 @@ static void append_snippet(const struct needle *needle, const char *text, size_t
 static bool is_seen(const char *name)
 {
 	static const char *const names[] = {"markdown", "text", "message", "title", "content",
-		"path", "output", "stdout", "stderr", "error", "command", "cmd", "oldText",
-		"newText", "name", "description", "detail", "rawOutput"};
+		"path", "output", "stdout", "stderr", "error", "command", "cmd", "old_text",
+		"new_text", "name", "description", "detail", "raw_output", "oldText", "newText",
+		"rawOutput"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (strcmp(names[i], name) == 0) {
 			return true;

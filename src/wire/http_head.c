@@ -222,15 +222,6 @@ static unsigned read_field(struct http_head *head, size_t at, size_t len, const 
 	return 0;
 }
 
-static unsigned count_fields(const struct http_head *head, const char *name)
-{
-	unsigned count = 0;
-	for (unsigned i = 0; i < head->field_count; i++) {
-		count += span_is(head->text, head->fields[i].name, name);
-	}
-	return count;
-}
-
 /** Refuses repeated fields that determine the recipient, the sender or the end of the request. */
 static unsigned check_single(const struct http_head *head, const char **why)
 {
@@ -238,7 +229,7 @@ static unsigned check_single(const struct http_head *head, const char **why)
 		"sec-websocket-key", "sec-websocket-version", "expect", "content-type",
 		"authorization"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (count_fields(head, names[i]) > 1) {
+		if (http_count_fields(head, names[i]) > 1) {
 			*why = "the request has two Host, Origin, Content-Length or other fields that must be there once";
 			return 400;
 		}
