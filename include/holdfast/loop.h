@@ -1,3 +1,4 @@
+/* Helpers for libuv loops: running one until a deadline, and handles with memory of their own. */
 #ifndef HOLDFAST_LOOP_H
 #define HOLDFAST_LOOP_H
 
