@@ -1,7 +1,7 @@
 /*
  * Blobs: the images and files of a session (proto/protocol.md#images-and-files), each named by the
- * SHA-256 of its bytes. A blob is there once it is on disk as a whole, and goes with its session.
- * All functions run on the loop's thread; what blocks is done on the thread pool.
+ * SHA-256 of its bytes. A blob exists once all of it is durable, and is deleted with its session.
+ * All functions run on the loop's thread; blocking work is done on the thread pool.
  */
 #ifndef HOLDFAST_BLOBS_H
 #define HOLDFAST_BLOBS_H
@@ -21,48 +21,51 @@ struct store;
 struct blob {
 	char name[BLOB_NAME_SIZE];
 	uint64_t size;
-	const char *mime_type; /* what its bytes are; static */
+	const char *mime_type; /* from its bytes, see blob_type(); static */
 };
 
 bool blob_name_is_valid(const char *text);
 
-/* So many bytes decide what a blob is. */
+/* The number of bytes at the start of a blob that decide its type. */
 #define BLOB_HEAD_SIZE 4096
-/** What a file with these first bytes is. Nobody else is asked: the answer is the same for all. */
+/** The media type of a file that starts with these bytes (static). Nothing else is considered. */
 const char *blob_type(const char *head, size_t len);
-/** Whether a browser may show that by itself: nothing in it can be a program. */
+/** Whether a browser may display this type inline: it cannot contain scripts. */
 bool blob_type_is_safe(const char *mime_type);
 
 /* --- writing --- */
 
 struct blob_upload;
-/** Called once for each write; the upload may be ended in it. */
+/** Called once after each write; it may end the upload. */
 typedef void blob_written(void *arg, int status);
 
-/** A blob of this session, which a token that hides one of these (hide.h) does not get. */
+/** Begins a blob of this session. Tokens that hide one of `hide` (hide.h) cannot open it. */
 struct blob_upload *blob_upload_begin(
 	struct session_log *log, unsigned hide, blob_written *written, void *arg);
 /**
- * Takes the bytes, and writes them; the next write may follow when written() has been called. After
- * the last one the blob is durable: with status 0, or a negative errno (-ENOENT: the session is
- * gone). If a limit does not allow so many bytes, returns which, and has done nothing.
+ * Takes over the bytes and writes them. The next write may follow once written() has been called.
+ * Its status is 0 or a negative errno (-ENOENT: the session is gone); 0 after the last write means
+ * that the blob is durable. Returns the limit that the bytes would exceed, having done nothing, or
+ * LIMIT_NONE.
  */
 enum limit blob_upload_write(struct blob_upload *upload, struct buffer *bytes, bool is_last);
-/** After the last write. */
+/** The blob, after the last write. Borrowed until the upload is ended. */
 const struct blob *blob_upload_result(const struct blob_upload *upload);
-/** At any time: what is not there as a whole is taken away. Accepts NULL. */
+/** Ends an upload at any time; removes the bytes unless the blob is complete. Accepts NULL. */
 void blob_upload_end(struct blob_upload *upload);
 
 /* --- reading --- */
 
 struct blob_opening;
-/** `fd` is the caller's, open for reading; or a negative errno: -ENOENT if there is none. */
+/**
+ * `fd` is open for reading, and the callee's; or a negative errno: -ENOENT if no such blob exists.
+ */
 typedef void blob_opened(void *arg, int fd, const struct blob *blob);
 
-/** Opens a blob for a token that hides these. */
+/** Opens a blob on behalf of a token that hides `hide`. */
 struct blob_opening *blob_open(
 	struct session_log *log, const char *name, unsigned hide, blob_opened *opened, void *arg);
-/** Nobody waits for it any more. */
+/** Cancels an opening: opened() will not be called. */
 void blob_open_cancel(struct blob_opening *opening);
 
 #endif

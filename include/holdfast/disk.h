@@ -1,7 +1,7 @@
 /*
- * The system calls by which the store changes or reads the disk, in one place, so that tests can
- * fail them, cut them short and see in which order they come (tests/crash). Each behaves as its
- * manual page says, errno included, and may be called from any thread.
+ * The system calls by which the store reads and changes the disk, in one table, so that tests can
+ * make them fail, cut them short and observe their order (tests/crash). Each behaves as its manual
+ * page says, errno included, and may be called from any thread.
  */
 #ifndef HOLDFAST_DISK_H
 #define HOLDFAST_DISK_H
@@ -10,7 +10,7 @@
 
 struct disk_ops {
 	int (*openat)(int dir_fd, const char *path, int flags, mode_t mode);
-	int (*dup)(int fd); /* closed in programs that are started, as all that openat() opens */
+	int (*dup)(int fd); /* sets close-on-exec */
 	ssize_t (*read)(int fd, void *bytes, size_t len);
 	ssize_t (*pread)(int fd, void *bytes, size_t len, off_t offset);
 	ssize_t (*write)(int fd, const void *bytes, size_t len);
@@ -23,9 +23,9 @@ struct disk_ops {
 	int (*mkdirat)(int dir_fd, const char *path, mode_t mode);
 };
 
-/** The kernel's, unless a test has put its own in their place, before store_open(). */
+/** The calls in use: the kernel's, unless a test has installed its own before store_open(). */
 extern const struct disk_ops *disk;
-/** The kernel's, for a test that passes calls on. */
+/** The kernel's, for a test that forwards calls. */
 extern const struct disk_ops disk_kernel;
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * What servers on one store have in common beside sessions: secrets by their names, and the lines of
- * text that access.jsonl has in a data directory (access.h). The store's engine provides it.
+ * The shelf: what the servers on one store share beside sessions. That is secrets by name, the
+ * lines that are in access.jsonl in a data directory (access.h), and the listed state of each
+ * other's sessions. The store's engine provides it.
  */
 #ifndef HOLDFAST_SHELF_H
 #define HOLDFAST_SHELF_H
@@ -13,33 +14,51 @@
 
 #define SHELF_OWNER_SIZE 20
 
-/** Lent by the store, for its life. */
+/** Borrowed from the store; valid until the store is closed. */
 struct shelf {
 	void *arg;
-	/** On the loop: work on another thread is about to call what follows; false: it is over. */
+	/**
+	 * On the loop: true before work on another thread calls the functions below, false after it
+	 * has ended. The store is not closed in between.
+	 */
 	void (*hold)(void *arg, bool is_held);
 
-	/* On any thread that holds it, or while the server starts. All of it blocks. 0, or a negative errno: the store cannot be used. */
-	/** The secret of a name comes in place of `text`, which becomes it if there is none. */
+	/*
+	 * The functions from here on block, unless noted. They may be called on any thread between
+	 * hold(true) and hold(false), or while the server starts. They return 0, or a negative
+	 * errno if the store cannot be used.
+	 */
+	/**
+	 * Replaces `text` by the secret of this name. If the secret does not exist, `text` becomes
+	 * it.
+	 */
 	int (*secret)(void *arg, const char *name, struct buffer *text);
-	/** Appends lines, each with its '\n', durably; `once`: but those that are there. */
+	/**
+	 * Appends lines, each with its '\n', durably; with `once`, only lines not there already.
+	 */
 	int (*append)(void *arg, const char *lines, size_t len, bool once);
 	/**
-	 * Appends to *ret the lines behind number *at, in the order in which they were appended,
-	 * each with a '=' in front if this server has appended it, else a '+'. Moves *at to the last.
+	 * Appends to *ret the lines with numbers above *at, in the order in which they were
+	 * appended, each preceded by '=' if this server appended it, else by '+'. Sets *at to the
+	 * last number.
 	 */
 	int (*read)(void *arg, uint64_t *at, struct buffer *ret);
-	/** Takes away such lines that are older than a day. */
+	/** Removes those of these lines that are older than a day. */
 	int (*forget)(void *arg, const char *lines, size_t len);
 
 	/* If several servers use the store at once: what they list of each other's sessions. */
-	/** On the loop: who this server is, as the owner of sessions; lent until it loses them. */
+	/**
+	 * On the loop, does not block: the name under which this server owns sessions; borrowed
+	 * until it loses its lease.
+	 */
 	const char *(*owner)(void *arg);
-	/** Shows sessions of that owner: lines of "ID OBJECT", the object being JSON in one line. */
+	/**
+	 * Publishes sessions of that owner: lines of "ID OBJECT", OBJECT being JSON in one line.
+	 */
 	int (*show)(void *arg, const char *owner, const char *lines, size_t len);
 	/**
-	 * Lines of "ID NUMBER OBJECT" behind *at, as read() does, of all servers; NUMBER names the session's log (store.h). Of
-	 * a deleted session "ID" alone.
+	 * Like read(), appends what all servers have published after *at: lines of "ID NUMBER
+	 * OBJECT", NUMBER being session_log_number(), or of "ID" alone for a deleted session.
 	 */
 	int (*read_shown)(void *arg, uint64_t *at, struct buffer *ret);
 };
