@@ -9,7 +9,7 @@
 
 #define HOUR_MS ((int64_t)3600000)
 #define FORMAT  1
-/* Times beyond this are none: they could not be added to. */
+/* Times beyond this are refused: adding to them could overflow. */
 #define TIME_MAX (INT64_MAX / 8)
 
 static void begin_boot(struct ages *ages, const struct clock *clock)
@@ -45,7 +45,7 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/** Two steps as one that says of neither that something is older than it may be. */
+/** Merges two steps into one by which no event is older than by either of them. */
 static struct age_step merge(const struct age_step *a, const struct age_step *b)
 {
 	return (struct age_step){.from = a->from < b->from ? a->from : b->from,
@@ -79,12 +79,12 @@ int64_t ages_see(struct ages *ages, int64_t now, int64_t elapsed)
 		struct age_step *step = &ages->steps[i];
 		step->shift += step->is_of_boot ? shift : 0;
 		if (llabs(step->shift) <= HOUR_MS) {
-			remove_step(ages, i); /* what was set has been set back */
+			remove_step(ages, i); /* the clock has been set back */
 		}
 	}
 	/*
-	 * Up to now, not only up to what it showed: a session whose ts was ahead of a clock that
-	 * was behind has given that ts to all its inputs since.
+	 * The step ends now, not at the last time that the clock showed: ts never falls within a
+	 * session, so one whose ts was ahead of the slow clock has given it to all inputs since.
 	 */
 	add_step(ages, &(struct age_step){.from = ages->told_from,
 			       .to = shift > 0 ? now - 1 : now - shift,
@@ -101,7 +101,7 @@ int64_t ages_true_ts(const struct ages *ages, int64_t ts, int64_t now)
 	int64_t shift = 0;
 	for (size_t i = 0; i < ages->count; i++) {
 		const struct age_step *step = &ages->steps[i];
-		/* What it told when it was ahead it will tell again, and be right. */
+		/* A clock that was ahead shows the same times again later, rightly. */
 		bool counts =
 			ts >= step->from && ts <= step->to && (step->shift > 0 || now < step->from);
 		if (counts && (!shift || step->shift > shift)) {
@@ -111,7 +111,7 @@ int64_t ages_true_ts(const struct ages *ages, int64_t ts, int64_t now)
 	return ts + shift;
 }
 
-/* --- as a line --- */
+/* --- clock.json --- */
 
 void ages_append(const struct ages *ages, struct buffer *out)
 {

@@ -1,7 +1,7 @@
 /*
- * Blobs in a data directory. What is being written is DIR/uploads/<number>; when it is whole it is
- * synced, moved to sessions/<id>/blobs/<name>, and so are the folders on the way: a power cut leaves
- * all of it or nothing. What is in uploads/ at the start is of nobody.
+ * Blobs in a data directory. An upload is written to DIR/uploads/<number>. When it is complete, it
+ * is synced and moved to sessions/<id>/blobs/<name>, and the folders are synced: a power cut leaves
+ * all of it or nothing. Files found in uploads/ at the start are removed.
  */
 #include "store_internal.h"
 
@@ -43,7 +43,7 @@ int blob_file_write(
 	name_upload(path, number);
 	int fd = open_upload(store, path, is_first);
 	if (fd < 0) {
-		return fd == -ENOENT ? -EIO : fd; /* that would mean that the session is gone */
+		return fd == -ENOENT ? -EIO : fd; /* -ENOENT means that the session is gone */
 	}
 	int r = disk_write_all(fd, bytes, len);
 	close(fd);
@@ -57,7 +57,7 @@ void blob_file_drop(struct store *store, uint64_t number)
 	disk->unlinkat(store->dir_fd, path, 0);
 }
 
-/** Its folder may be as new as the session: that it is whole does not rest on a checkpoint. */
+/** Syncs the folders of a blob. The session's may be new, too, and its checkpoint not done yet. */
 static int sync_folders(struct store *store, int folder, int blobs)
 {
 	if (disk->fsync(blobs) < 0) {
@@ -121,7 +121,7 @@ int blob_file_open(struct store *store, const struct blob_place *place)
 	return r;
 }
 
-/* --- all of them --- */
+/* --- removing and measuring --- */
 
 static void remove_all(int dir_fd, const char *name)
 {
@@ -152,7 +152,7 @@ void blob_files_remove(int dir_fd, const char *name)
 struct measure {
 	uv_work_t work;
 	struct store *store;
-	struct buffer found; /* of each session that has some: 8 bytes, and its id with a NUL */
+	struct buffer found; /* for each session with blobs: their size (8 bytes), its id, a NUL */
 };
 
 static uint64_t measure_folder(int sessions_fd, const char *id)

@@ -1,7 +1,7 @@
 /*
- * Blobs go with their events: when the pruned lines of a log have left the disk, those that none of the other
- * lines speaks of go too. That is on disk before a blob is taken away, so a power cut leaves too many and never
- * too few; the next sweep finds them.
+ * Removes blobs of pruned events: when pruned lines have been removed from a log's file, blobs that
+ * no remaining line mentions are deleted. The shorter log is durable before that, so a power cut
+ * leaves too many blobs, never too few; the next sweep finds them.
  */
 #include "store_internal.h"
 
@@ -12,19 +12,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What was sent a moment ago may be for a prompt that somebody is writing. */
+/* Blobs younger than this stay: they may be for a prompt that somebody is writing. */
 #define YOUNG_MS   ((int64_t)86400000)
 #define NAME_LEN   (BLOB_NAME_SIZE - 1)
 #define PIECE_SIZE ((size_t)1 << 18)
 
 struct sweep {
 	int dir_fd; /* of the blobs */
-	int64_t before; /* younger ones stay */
-	char **names; /* sorted */
+	int64_t before; /* files written since stay; ms since 1970 */
+	char **names; /* of the files that may go; sorted */
 	bool *is_kept;
 	size_t count;
-	char run[NAME_LEN]; /* the digits that were read last … */
-	size_t run_len; /* … and how many of them: more than NAME_LEN are none */
+	char run[NAME_LEN]; /* the hex digits that were read last */
+	size_t run_len; /* how many; a run longer than NAME_LEN is not a name */
 };
 
 static bool is_old(const struct sweep *sweep, const char *name, uint64_t *ret_size)
@@ -37,7 +37,7 @@ static bool is_old(const struct sweep *sweep, const char *name, uint64_t *ret_si
 	return (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 < sweep->before;
 }
 
-/** A name stands in a text: one with what hides it behind it is the same. */
+/** A text mentions this name: keeps the blob, also its file with a suffix such as ".tools". */
 static void keep(struct sweep *sweep, const char *name)
 {
 	size_t from = 0;
@@ -62,7 +62,7 @@ static void end_run(struct sweep *sweep)
 	sweep->run_len = 0;
 }
 
-/** Whatever looks like a name is taken for one, wherever it stands. */
+/** Anything that looks like a name counts as one, wherever it is in the text. */
 static void read_text(struct sweep *sweep, const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -99,7 +99,10 @@ static int read_log(struct sweep *sweep, int folder, uint64_t size)
 	return r;
 }
 
-/** Somebody may be sending the same bytes again: then it is young, once the other one has the lock. */
+/**
+ * Deletes a blob and returns the room that it had. An upload of the same bytes may just have
+ * replaced it, under the same lock: then it is young again, and stays.
+ */
 static uint64_t take_away(struct sweep *sweep, struct blobs *blobs, const char *name)
 {
 	uint64_t size = 0;
@@ -109,7 +112,7 @@ static uint64_t take_away(struct sweep *sweep, struct blobs *blobs, const char *
 	return is_gone ? size : 0;
 }
 
-/** Those that are old enough are left in the list. */
+/** Reduces the list to the names of blobs that are old enough to go. */
 static void drop_young(struct sweep *sweep)
 {
 	size_t count = 0;

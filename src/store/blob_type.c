@@ -1,6 +1,6 @@
 /*
- * What a blob is, by its first bytes. What its sender says does not count: a browser must not be
- * made to run an image, and the same bytes are the same to everybody.
+ * The media type of a blob, from its first bytes. A type that the sender claims does not count: it
+ * could make a browser run an image as a script, and the same bytes must be the same for everyone.
  */
 #include "holdfast/blobs.h"
 
@@ -10,14 +10,16 @@
 
 static const char text_type[] = "text/plain; charset=utf-8";
 
-/* Those in which nothing can be a program. SVG and HTML are text here. */
+/*
+ * The known types. is_safe: files of this type cannot contain scripts. SVG and HTML are text here.
+ */
 static const struct {
 	const char *type;
 	bool is_safe;
 	unsigned char at;
 	unsigned char len;
 	const char *bytes;
-	const char *front; /* that it begins with as well; NULL: that is all */
+	const char *front; /* bytes that the file must also begin with, or NULL */
 } table[] = {
 	{"image/png", true, 0, 8, "\x89PNG\r\n\x1a\n", NULL},
 	{"image/jpeg", true, 0, 3, "\xff\xd8\xff", NULL},
@@ -41,7 +43,7 @@ static const struct {
 
 #define TABLE_COUNT (sizeof(table) / sizeof(table[0]))
 
-/** UTF-8 without other control characters than white space and escapes; its end may be cut off. */
+/** UTF-8 without control characters except white space and escapes; its end may be cut off. */
 static bool is_text(const char *head, size_t len)
 {
 	struct utf8_state state = {0};

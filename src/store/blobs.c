@@ -1,6 +1,6 @@
 /*
- * Blobs on the loop's side: how much of them there may be, and the work that the thread pool does.
- * The engine has the bytes.
+ * Uploads and openings of blobs, and their limits. The work is done on the thread pool; the engine
+ * stores the bytes.
  */
 #include "store_internal.h"
 
@@ -16,17 +16,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A new session's folder is made a moment after the session: so often it is tried (ms). */
+/* A new session gets its folder a moment later: a blob that needs it is retried so often (ms). */
 #define FOLDER_MS 10
-/* And so often, before somebody is told. */
+/* The number of these attempts; then the upload fails. */
 #define FOLDER_TRIES 1000
 
-/** What a session has. */
+/** The bytes that a session's blobs are charged. */
 struct blob_room {
 	uint64_t used;
 	uint64_t reserved;
-	size_t uploads;
-	bool is_gone; /* the session is: it is in no table any more */
+	size_t uploads; /* in progress */
+	bool is_gone; /* the session was deleted: this is in no table any more */
 	char id[];
 };
 
@@ -43,15 +43,15 @@ struct blob_upload {
 	uint64_t reserved;
 	EVP_MD_CTX *digest;
 	struct buffer head;
-	struct buffer bytes; /* that are being written */
-	bool is_first;
+	struct buffer bytes; /* of the write in progress */
+	bool is_first; /* no write has been done yet */
 	bool is_last;
 	bool is_working;
-	bool is_kept; /* it is no file of its own any more */
-	bool is_new; /* and there was no such blob */
-	bool is_over; /* nobody waits for it any more */
+	bool is_kept; /* the upload has become a blob */
+	bool is_new; /* the session did not have that blob */
+	bool is_over; /* blob_upload_end() was called */
 	unsigned tries;
-	uv_timer_t *timer; /* NULL: it has not been needed */
+	uv_timer_t *timer; /* for retries; NULL until needed */
 	int status;
 	struct blob result;
 };
@@ -62,7 +62,7 @@ bool blob_name_is_valid(const char *text)
 	       strspn(text, "0123456789abcdef") == BLOB_NAME_SIZE - 1;
 }
 
-/** The file's name; one bit of `hide` at most is set. */
+/** Sets the file's name. At most one bit of `hide` is set. */
 static void name_file(struct blob_place *place, const char *name, unsigned hide)
 {
 	snprintf(place->file, sizeof(place->file), "%s%s", name,
@@ -204,7 +204,8 @@ static void free_upload(struct blob_upload *upload)
 	free(upload);
 }
 
-/** Thread pool, as the two that follow. */
+/* --- writing, on the thread pool --- */
+
 static void take_name(struct blob_upload *upload)
 {
 	unsigned char sum[EVP_MAX_MD_SIZE];
@@ -248,6 +249,8 @@ static void work(uv_work_t *work)
 	upload->status = r;
 }
 
+/* --- writing, on the loop --- */
+
 static void start(struct blob_upload *upload);
 
 static void handle_timer(uv_timer_t *timer)
@@ -255,7 +258,7 @@ static void handle_timer(uv_timer_t *timer)
 	start(timer->data);
 }
 
-/** The session is there, and its folder is not yet: true if it is tried again. */
+/** If the session exists but its folder does not yet, schedules a retry and returns true. */
 static bool waits_for_folder(struct blob_upload *upload)
 {
 	struct store *store = upload->store;
@@ -372,13 +375,13 @@ struct blob_opening {
 	char *id;
 	struct blob_place place;
 	unsigned hide;
-	blob_opened *opened; /* NULL: nobody waits */
+	blob_opened *opened; /* NULL once cancelled */
 	void *arg;
 	int fd;
 	struct blob blob;
 };
 
-/** Reads what the blob is. */
+/** Finds out the blob's size and type. */
 static int look(struct blob_opening *opening)
 {
 	char head[BLOB_HEAD_SIZE];

@@ -1,6 +1,6 @@
 /*
- * Reads of events that are not in memory: the index gives the place, the lines are read and checked,
- * all on the thread pool.
+ * Cold reads: events that are not in memory. The index gives the offsets, then the lines are read
+ * and checked, all on the thread pool.
  */
 #include "gaps.h"
 #include "html_file.h"
@@ -15,33 +15,33 @@
 #include <unistd.h>
 
 /*
- * So many reads run at a time: they are all calculation when the file is in memory, and more of
- * them would only take the processors from the loop, and the pool from those who wait for a disk.
+ * How many reads run at a time. When the file is in the page cache a read is pure computation; more
+ * of them would only take processors from the loop, and the pool's threads from work that waits for
+ * a disk.
  */
 #define READS_AT_ONCE 2
 
 struct cold_read {
 	struct log_read *base;
 	uv_work_t work;
-	struct list
-		link; /* store.reads_due; or session_log.waiting, while the index is made again */
-	uint64_t first_seq; /* of the file */
+	struct list link; /* store.reads_due; or session_log.waiting, while the index is rebuilt */
+	uint64_t first_seq; /* of the file's first line */
 	uint64_t log_size;
-	uint64_t *offsets; /* where the events start, and where the last of them ends */
-	size_t indexed; /* how many of the offsets are in the index file */
-	struct event_block *block; /* while it is filled */
-	bool is_unseen; /* nobody has looked at that in this life */
-	bool lacks_html; /* the page is to be HTML, and some of its events have none yet */
-	bool is_second; /* the index was made again since the first try */
-	bool is_rebuilt; /* the index is as good as it gets: what does not fit is damaged */
+	uint64_t *offsets; /* where each event's line starts, and where the last one ends */
+	size_t indexed; /* how many of the offsets must be read from the index file */
+	struct event_block *block; /* the events being read */
+	bool is_unseen; /* the index file has not been checked since the start */
+	bool lacks_html; /* HTML is wanted, and some events have none yet */
+	bool is_second; /* the index was rebuilt since the first attempt */
+	bool is_rebuilt; /* the index cannot get better: lines that do not fit are damaged */
 	uint64_t entries; /* of the index */
-	uint64_t entries_end; /* where the line of the last of them ends */
-	struct gap gap; /* that was met */
+	uint64_t entries_end; /* where the line of the last entry ends */
+	struct gap gap; /* the damage that was found last */
 };
 
 /* --- on the thread pool --- */
 
-/** Chooses what fits: of the events from *first on, *count are left. */
+/** Chooses the events that fit into the page: *count of them, from index *first on. */
 static int choose_range(const struct cold_read *read, size_t *first, size_t *count)
 {
 	const uint64_t *at = read->offsets;
@@ -70,7 +70,7 @@ static int choose_range(const struct cold_read *read, size_t *first, size_t *cou
 	return 0;
 }
 
-/** Every line is checked again, and its seq must be the one asked for. */
+/** Parses the lines. Each is checked, and must have the expected seq; else -ESTALE. */
 static int parse_lines(struct cold_read *read, size_t first, size_t count)
 {
 	const uint64_t *at = read->offsets + first;
@@ -138,9 +138,9 @@ static int read_index(struct cold_read *read)
 	return r;
 }
 
-/* --- a page of which not all can be read --- */
+/* --- pages with damaged lines --- */
 
-/** The event, or what stands for it; -EBADMSG if nothing is to. */
+/** Reads an event, or makes a gap in its place; -EBADMSG if the page does not want gaps. */
 static int read_or_stand_in(
 	struct cold_read *read, const struct gap_source *source, size_t i, struct event **ret)
 {
@@ -159,7 +159,7 @@ static int read_or_stand_in(
 	return r;
 }
 
-/** From the end of the page that is fixed, one event at a time. */
+/** Reads one event at a time, beginning at the fixed end of the page. */
 static int read_apart(struct cold_read *read, const struct gap_source *source)
 {
 	struct log_read *base = read->base;
@@ -180,7 +180,7 @@ static int read_apart(struct cold_read *read, const struct gap_source *source)
 	return r;
 }
 
-/** The status of the whole read. */
+/** Reads a page line by line, after the index was rebuilt. Returns the status of the read. */
 static int read_damaged(struct cold_read *read, int fd)
 {
 	log_read_drop(read->base);
@@ -241,14 +241,14 @@ static void read_work(uv_work_t *work)
 		read->lacks_html = page_lacks_html(read->base);
 	}
 	if (read->block) {
-		event_block_release(read->block); /* its events have it */
+		event_block_release(read->block); /* its events hold references */
 		read->block = NULL;
 	}
 }
 
 /* --- on the loop --- */
 
-/** What had no HTML on disk is rendered for this page, and for events.html. */
+/** Has events.html brought up to date if events of the page had no HTML in it. */
 static void follow(const struct cold_read *read)
 {
 	const struct log_read *base = read->base;
@@ -288,14 +288,14 @@ static void finish(struct cold_read *read)
 
 static void start(struct session_log *log, struct cold_read *read);
 
-/** The index does not fit: it is made again, once in the life of a log, and the read goes on. */
+/** The index does not fit the log: it is rebuilt, once since the start, and the read repeated. */
 static void retry(struct cold_read *read)
 {
 	struct session_log *log =
 		session_log_of(read->base->store, read->base->id, read->base->epoch);
 	log_read_drop(read->base);
 	if (log && read->base->done && log->base_seq != read->first_seq) {
-		start(log, read); /* another file has been put in the log's place */
+		start(log, read); /* the log's file has been replaced meanwhile */
 		return;
 	}
 	bool is_first = !read->is_second && log && read->base->done;
@@ -325,7 +325,7 @@ static void read_done(uv_work_t *work, int status)
 		run(next);
 	}
 	if (read->base->status == 0 && !session_log_of(store, read->base->id, read->base->epoch)) {
-		read->base->status = -ENOENT; /* what has been read may be of another of its name */
+		read->base->status = -ENOENT; /* the file may have been another session's */
 	}
 	if (read->base->status == -ESTALE) {
 		retry(read);
@@ -354,7 +354,7 @@ static void queue(struct cold_read *read)
 	}
 }
 
-/** Fills in the offsets that are in memory; the others precede them. */
+/** Fills in the offsets that are in memory. Those before them must be read from the index. */
 static void take_offsets(struct session_log *log, struct cold_read *read)
 {
 	uint64_t fresh = log_index_first_fresh(log);
@@ -406,7 +406,7 @@ void log_reads_resume(struct session_log *log, int status)
 		if (status == 0) {
 			start(log, read);
 		} else {
-			queue(read); /* it fails, but not in here */
+			queue(read); /* it fails, but not inside this call */
 		}
 	}
 }

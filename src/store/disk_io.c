@@ -1,4 +1,4 @@
-/* Whole reads, appends, files and lists, made of the system calls of disk.h. */
+/* Complete reads, writes, appends, replacements and listings, built on the calls of disk.h. */
 #include "store_internal.h"
 
 #include <errno.h>
@@ -119,7 +119,7 @@ int disk_write_all(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
-/** Whether the file has the bytes that count; cuts off what is behind them. */
+/** Checks that the file has the bytes that count, and cuts off those after them. */
 static int look_at_file(const struct file_append *append, int fd)
 {
 	struct stat st;

@@ -1,6 +1,6 @@
 /*
- * Bytes in the store's files: read, written and synced through struct disk_ops. All of it blocks:
- * it is for the thread pool, the journal's thread, starts and tools. Functions that return an int
+ * Reads, writes and syncs the store's files through struct disk_ops. Everything here blocks: it is
+ * for the thread pool, the journal's thread, the start and tools. Functions that return an int
  * return 0 or a negative errno.
  */
 #ifndef HOLDFAST_DISK_IO_H
@@ -16,47 +16,47 @@
 
 /* disk_io.c */
 /**
- * The names in a directory that are wanted (NULL: all), sorted; hidden ones are not there. The
+ * Lists the names in a directory that `is_wanted` (NULL: all), sorted, without hidden ones. The
  * caller frees them with disk_list_free().
  */
 int disk_list(int dir_fd, const char *name, bool (*is_wanted)(const char *name), char ***ret_names,
 	size_t *ret_count);
 void disk_list_free(char **names, size_t count);
-/** Reads a file, or its first `most` bytes and maybe more. */
+/** Appends a file to `out`; of a longer one, at least the first `most` bytes. */
 int disk_read_file(int dir_fd, const char *name, size_t most, struct buffer *out);
-/** Reads all of it; -EBADMSG if the file ends before. */
+/** Reads `len` bytes at an offset; -EBADMSG if the file ends before. */
 int disk_read_at(int fd, uint64_t offset, void *bytes, size_t len);
 int disk_write_all(int fd, const void *bytes, size_t len);
-/** An append to a file of which only some bytes count. */
+/** An append to a file whose first `size` bytes count. file_append_finish() frees the buffers. */
 struct file_append {
 	const char *name; /* borrowed */
-	struct buffer bytes; /* owned, and so is the head: file_append_finish() */
-	struct buffer head; /* what the file begins with */
-	uint64_t size; /* of the bytes that count */
-	bool is_seen; /* else what is behind them is cut off first */
-	bool is_new;
-	int status; /* -EBADMSG: it is not that file; -ECANCELED: nobody has tried */
+	struct buffer bytes; /* to be appended */
+	struct buffer head; /* the bytes that the file must begin with */
+	uint64_t size;
+	bool is_seen; /* the file was checked; else check it, and cut off bytes after `size` */
+	bool is_new; /* set if the append may have created the file */
+	int status; /* -EBADMSG: the file is missing, too short or another; -ECANCELED: not run */
 };
-/** Does it in a session's folder, unless there is nothing to append. */
+/** Runs the append in a session's folder, unless there is nothing to append. */
 void file_append_run(struct file_append *append, int sessions_fd, const char *id);
 void file_append_finish(struct file_append *append);
-/** Syncs a file, or with O_DIRECTORY a directory, that is not open. `flags` are openat()'s. */
+/** Opens and syncs a file, or with O_DIRECTORY a directory. `flags` are those of openat(). */
 int disk_sync(int dir_fd, const char *name, int flags);
 /**
- * Writes a file beside the one of that name and puts it in its place: a reader sees one or the
- * other, and with `sync` so does whoever comes after a power cut.
+ * Replaces a file: writes NAME.new and renames it. A reader sees the old file or the new one; with
+ * `sync` that also holds after a power cut.
  */
 int disk_replace(int dir_fd, const char *name, const struct buffer *bytes, bool sync);
 
 /* rewrite.c */
 /**
- * Writes the lines of a log between two offsets once more, in their place. -EBADMSG if what is read
- * back are not the lines that were written. For the thread pool.
+ * Writes the lines of a log between two offsets again, in place, so that the next sync writes them.
+ * -EBADMSG if the file does not have valid lines there. For the thread pool.
  */
 int log_rewrite(int dir_fd, uint64_t from, uint64_t to);
-/** The same with some bytes of a journal segment, which have been checked. */
+/** The same for some bytes of a journal segment, which have been checked. */
 int journal_rewrite(int dir_fd, const char *name, uint64_t from, uint64_t to);
-/** The same with the two files beside it. */
+/** The same for keys.jsonl and events.index. */
 int log_keys_rewrite(int dir_fd, uint64_t from, uint64_t to);
 int log_index_rewrite(int dir_fd, uint64_t from, uint64_t to);
 

@@ -1,4 +1,6 @@
-/* The embedded engine: a data directory. Opening, closing, and what the others find here. */
+/*
+ * The embedded engine: opens and closes a data directory, and has the engine's table of functions.
+ */
 #include "repair.h"
 #include "store_internal.h"
 
@@ -25,7 +27,7 @@ static int open_subdir(int dir_fd, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/** Puts the name of a new directory on disk. */
+/** Makes the entry of a new directory in its parent durable. */
 static int sync_parent(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -45,14 +47,14 @@ static int make_dir(const char *path)
 	return sync_parent(path);
 }
 
-/** Makes a directory with its parents, for good. */
+/** Makes a directory with its parents, durably. */
 static int make_dirs(const char *path)
 {
 	char *copy = xstrdup(path);
 	for (char *at = copy + 1; *at; at++) {
 		if (*at == '/') {
 			*at = '\0';
-			(void)!make_dir(copy); /* what it lacks, the last one will tell */
+			(void)!make_dir(copy); /* an error shows with the last one */
 			*at = '/';
 		}
 	}
@@ -81,7 +83,7 @@ static int take_lock(struct store *store, const char *dir, char **ret_why)
 	return 0;
 }
 
-/** Tells others who holds the lock. */
+/** Writes our process id to the lock file, for messages. */
 static void sign_lock(struct store *store)
 {
 	char pid[16];
@@ -138,9 +140,7 @@ int store_settle(struct store *store, char **ret_why)
 	return disk->fsync(store->dir_fd) < 0 ? -errno : 0;
 }
 
-/**
- * The state begins anew in a fresh segment; once the logs are synced, the old ones may go.
- */
+/** Begins a new segment with snapshots; once the logs are synced, the old segments are deleted. */
 static void begin_anew(struct store *store)
 {
 	store_recovered(store);
@@ -205,7 +205,7 @@ static bool has_no_jobs(void *arg)
 	return !((struct store *)arg)->jobs;
 }
 
-/** What the repair has read of the journal is not needed once all that was damaged is repaired. */
+/** Deletes the segments that the repair has read, if every damaged session is repaired. */
 static void drop_repaired(struct store *store)
 {
 	bool is_done = !store->repair->only;
@@ -224,7 +224,7 @@ static void drop_repaired(struct store *store)
 static bool embedded_close(struct store *store)
 {
 	journal_sync_now(&store->journal);
-	/* What runs on the thread pool ends before the files are closed under it. */
+	/* Work on the thread pool must end before its files are closed. */
 	bool is_idle = loop_run_until(store->loop, has_no_jobs, store, store->limits->stop_wait_ms);
 	if (is_idle) {
 		bool good = checkpoint_now(store) == 0;
@@ -234,7 +234,9 @@ static bool embedded_close(struct store *store)
 		}
 	}
 	journal_give_room_back(&store->journal);
-	/* Who is refused from now on (holdfast verify holds the lock too) is not told of us. */
+	/*
+	 * Whoever finds the lock held from now on (holdfast verify takes it, too) must not name us.
+	 */
 	(void)!disk->ftruncate(store->lock_fd, 0);
 	return is_idle;
 }
@@ -246,13 +248,13 @@ static int embedded_sync(struct store *store)
 
 static int64_t embedded_append(struct session_log *log, const struct record *record)
 {
-	/* A data directory has one server, which its lock sees to: no fence is ever old. */
+	/* The lock ensures that a data directory has one server: no fence is ever outdated. */
 	const struct store *store = log->store;
 	if (record->kind == RECORD_CREATE &&
 		(left_out_has(store, record->id, record->id_len) ||
 			hash_get(store->leftovers, record->id, record->id_len) ==
 				&store->leftovers)) {
-		return -EEXIST; /* its folder is there, and stays */
+		return -EEXIST; /* its folder exists and is kept */
 	}
 	int64_t lsn = journal_append(&log->store->journal, record);
 	if (record->kind == RECORD_CREATE && lsn > 0) {

@@ -1,11 +1,12 @@
 /*
- * The seam of the store. Above it is what every engine needs: the order of records, what is in
- * memory of a log (its newest events, its names), pages, whoever waits. Below it an engine keeps what
- * is durable: records in groups, each with the events that they complete and the names that they
- * give. The embedded one (embedded.c) has files; tests/support/memory_engine.c has memory.
+ * The seam between the store and its engines. The part above is common to all engines: the order of
+ * records, the part of a log that is in memory (its newest events, its names), pages, waiters. An
+ * engine keeps the durable part: records in groups, each with the events that they complete and the
+ * names that they give. The embedded engine (embedded.c) uses files, tests/support/memory_engine.c
+ * memory.
  *
- * All functions run on the loop's thread, and only those that say so block. Answers come in later
- * turns of the loop. Nothing is told of a log that has been removed.
+ * All functions run on the loop's thread, and do not block unless noted. Results are reported in
+ * later turns of the loop, and never for a log that has been removed.
  */
 #ifndef HOLDFAST_ENGINE_H
 #define HOLDFAST_ENGINE_H
@@ -24,7 +25,7 @@ struct log_coming {
 	int64_t ts;
 };
 
-/** What the records of a group complete in one log: the log has it when they are durable. */
+/** The events and names that a group's records add to one log once the group is durable. */
 struct log_part {
 	struct list link; /* the engine's */
 	struct session_log *log;
@@ -35,73 +36,76 @@ struct log_part {
 	struct buffer name_keys;
 };
 
-/** Events that are not in memory, and are asked for. */
+/** A read of events that are not in memory. */
 struct log_read {
 	struct store *store;
-	char *id; /* the log may go meanwhile */
+	char *id; /* not a pointer to the log, which may be freed meanwhile */
 	uint64_t epoch;
-	struct session_log *
-		mirror; /* another server has the log, which is in no table here; until cancelled. NULL: it is ours */
-	struct log_page page; /* of what is in memory already, nothing is left in it */
+	/* The log, if it is a mirror, which is in no table; valid until cancelled. Else NULL. */
+	struct session_log *mirror;
+	struct log_page page; /* without the part that is in memory */
 	log_read_done done; /* NULL once cancelled */
 	void *arg;
-	atomic_bool is_unwanted; /* for other threads: nobody waits any more */
+	atomic_bool is_unwanted; /* the same, for other threads */
 	size_t count; /* events of the page */
-	size_t max_bytes; /* of them; one event at least, unless some follow from memory */
-	int status; /* from here on the engine's answer */
-	struct event **events; /* room for them; with references */
+	size_t max_bytes; /* of them; at least one event, unless `hot` has some */
+	int status; /* this and all below, up to `bytes`: the engine's result */
+	struct event **events; /* room for `count` and those of `hot`; with references */
 	size_t got;
 	size_t bytes; /* of their lines */
-	struct event **hot; /* what follows them from memory */
+	struct event **hot; /* the events from memory that follow */
 	size_t hot_count;
 	struct page_render render;
 };
 
 struct store_engine {
 	/**
-	 * Makes a log of each session that there is, with session_log_new(), and gives the owner
-	 * the records that it has of them (store_replay()), then store_recovered(). Blocks.
+	 * Makes a log for each session with session_log_new(), gives the owner its records with
+	 * store_replay(), and then calls store_recovered(). Blocks.
 	 */
 	int (*open)(struct store *store, const struct store_place *place, char **ret_why);
 	/** Ends all work, see store_close(). Blocks. */
 	bool (*close)(struct store *store);
-	/** After that, or a failed open(). The logs are gone. */
+	/** Called after close() or a failed open(), when all logs have been freed. */
 	void (*free)(struct store *store);
 
 	/**
-	 * Gathers a record; its log has a number for it, and a fence. If the fence is old by the
-	 * time that the group is to be made durable, another server has the session: nothing of
-	 * it changes, and store_fenced() says so. Returns the group's lsn; of a RECORD_CREATE
-	 * -EEXIST, if there is a session of this name that cannot be read.
+	 * Gathers a record. The log has the record's number and the session's fence. If the fence
+	 * is outdated when the group is made durable, another server has taken the session over:
+	 * nothing of it changes, and store_fenced() is called. Returns the group's lsn, or -EEXIST
+	 * for a RECORD_CREATE if a session that cannot be read has this id.
 	 */
 	int64_t (*append)(struct session_log *log, const struct record *record);
-	/** Where what the newest record completes goes. */
+	/** The part for the events and names that the newest record adds to the log. */
 	struct log_part *(*part)(struct session_log *log);
 	/**
-	 * Makes the gathered group durable, if none is on its way. log_part_land() of each part
-	 * and store_synced() follow, or store_failed(); an engine whose answer was lost finds out
-	 * first. A group is durable as a whole, but for the sessions whose fence is old.
+	 * Starts making the gathered group durable, unless another one is in flight. If it
+	 * succeeds, log_part_land() for each part and store_synced() follow, else store_failed().
+	 * If the result is lost, the engine finds out first which it was. A group is durable as a
+	 * whole, except for sessions with an outdated fence.
 	 */
 	void (*launch)(struct store *store);
-	/** Blocks until nothing is gathered any more; returns the error, if it cannot be done. */
+	/** Blocks until everything gathered is durable; returns a negative errno if that fails. */
 	int (*sync)(struct store *store);
-	/** Bytes that are gathered, or on their way. */
+	/** Bytes gathered or in flight. */
 	size_t (*backlog)(const struct store *store);
-	/** Gives the owner again the records of the logs that want it: store_rewound() follows. */
+	/** Replays the records of the logs with `rewind` set; store_rewound() follows. */
 	void (*rewind)(struct store *store);
 
-	/** Reads events; log_read_end() follows, not in here. */
+	/** Reads events; log_read_end() follows, not inside this call. */
 	void (*read)(struct session_log *log, struct log_read *read);
-	/** Reads the names; log_keys_loaded() follows. `now`: in here, blocks, returns an error. */
+	/**
+	 * Reads the names; log_keys_loaded() follows. With `now`, inside this call, which blocks.
+	 */
 	int (*load_names)(struct session_log *log, bool now);
 
-	/** Makes the log and its facts durable by themselves, soon. */
+	/** Starts making the log and its facts durable independently of the records. */
 	void (*save)(struct session_log *log);
-	/** All of it is in the engine, if it returns 0: it may leave memory. */
+	/** Returns 0 if the engine has all of the log, so that it can be released from memory. */
 	int (*rest)(struct session_log *log);
-	/** Deletes the session, when the gathered group is durable, and frees its log. */
+	/** Deletes the session once the gathered group is durable, and frees its log. */
 	void (*remove)(struct session_log *log);
-	/** The log is about to go from memory: nothing is on its way for it any more. */
+	/** The log is about to be freed; nothing is in flight for it. */
 	void (*drop)(struct session_log *log);
 	/** See session_log_change_epoch(). Blocks. */
 	int (*change_epoch)(
@@ -115,66 +119,70 @@ struct store_engine {
 	const unsigned char *(*node_key)(const struct store *store);
 	/** See store_has_lease(). */
 	bool (*has_lease)(const struct store *store);
-	/** See store_shelf(); NULL: there is none. */
+	/** See store_shelf(); NULL: the engine has none. */
 	const struct shelf *(*shelf)(struct store *store);
-	/** See session_log_number(); and what read() needs of a log that another server has, until drop(). */
+	/** See session_log_number(). */
 	uint64_t (*number)(const struct session_log *log);
+	/** Prepares a mirror of the log with this number for read(); drop() releases it. */
 	void (*mirror)(struct session_log *log, uint64_t number);
-	/** See store_hand_over(): all is gathered. */
+	/** See store_hand_over(); everything has been gathered. */
 	void (*hand_over)(struct store *store);
 	void (*hand_over_most)(
 		struct store *store, bool (*stays)(void *arg, const char *id), void *arg);
 
-	/* Blobs: any thread, while store->jobs counts its work. All of it blocks. */
-	/** Adds bytes to the upload of this number. */
+	/* Blobs: called on any thread while store->jobs counts the work. All of them block. */
+	/** Appends bytes to the upload with this number. */
 	int (*blob_write)(
 		struct store *store, uint64_t number, const char *bytes, size_t len, bool is_first);
 	/**
-	 * The upload is a blob of a session, durably. -ENOENT if the engine does not have that
-	 * session, or not yet.
+	 * Makes the upload, durably, a blob of a session. Returns -ENOENT if the engine does not
+	 * have that session, or not yet.
 	 */
 	int (*blob_keep)(struct store *store, uint64_t number, const struct blob_place *place,
 		bool *ret_is_new);
 	void (*blob_drop)(struct store *store, uint64_t number);
-	/** A descriptor to read it from, or -ENOENT. */
+	/** Returns a descriptor to read the blob from, or a negative errno (-ENOENT). */
 	int (*blob_open)(struct store *store, const struct blob_place *place);
 };
 
-/* store.c: what an engine tells */
+/* store.c: called by engines */
 /** Gives the owner a record that is durable. */
 int store_replay(struct session_log *log, const struct record *record);
-/** All has been read; snapshots are gathered. */
+/** Recovery has read everything: tells the owner, and gathers snapshots. */
 void store_recovered(struct store *store);
-/** Each session in memory appends a snapshot before its next record; those that need it, now. */
+/**
+ * From now on each session needs a snapshot before its next record. Those that cannot be restored
+ * without one append it at once.
+ */
 void store_take_snapshots(struct store *store);
-/** The group is durable, and those before it. */
+/** The group with this lsn, and all before it, are durable. */
 void store_synced(struct store *store, uint64_t lsn);
-/** The group is not, see struct store_ops; rewinding begins. */
+/** The group could not be made durable, see struct store_ops; begins the rewind. */
 void store_failed(struct store *store, int error, uint64_t in_doubt_lsn);
-/** It is to be tried again: 0, or a negative errno while sessions are not yet taken back. */
+/** Asks before a new attempt: 0, or a negative errno while sessions are not rewound yet. */
 int store_try_again(struct store *store);
 /** rewind() is over. */
 void store_rewound(struct store *store, int status);
-/** Another server has the session: its owner lets go, and the log is freed. */
+/** Another server has taken the session over: makes its owner release it, and frees the log. */
 void store_fenced(struct session_log *log);
 
 /* log_part.c */
-/** What was on its way is in the log. */
+/** The group is durable: adds its events and names to the log. */
 void log_part_land(struct log_part *part);
-/** It is refused. */
+/** Drops what the part has. */
 void log_part_forget(struct log_part *part);
 
 /* log_keys.c */
-/** The names are in memory (names_begin), or status < 0 says why not. */
+/** Takes over the names, which have been read; or status < 0 says why they could not be. */
 void log_keys_loaded(struct session_log *log, struct name_table *names, int status);
 /** Puts lines of keys.jsonl into a table; -EBADMSG if one of them is damaged. */
 int name_lines_take(
 	const struct store_facts *facts, struct name_table *names, const char *bytes, size_t len);
 
 /* log_read.c */
-/** Forgets what has been read so far. */
+/** Drops the events read so far. */
 void log_read_drop(struct log_read *read);
-/** The engine's answer is complete. */
+/** The engine has set `status`, and if that is 0 the events. */
 void log_read_end(struct log_read *read);
 
 #endif

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* No line is longer: what is between two good lines may be. */
+/* No line is longer than this; the distance between two good lines may be. */
 #define LINE_MAX_SIZE ((uint64_t)512 << 20)
 
 static int find_line(
@@ -38,10 +38,10 @@ int gap_read_line(int fd, uint64_t from, uint64_t end, uint64_t seq, struct even
 		*ret_event = NULL;
 	}
 	free(line);
-	return r == -EBADMSG ? 0 : r; /* the file ends before */
+	return r == -EBADMSG ? 0 : r; /* the file is too short */
 }
 
-/** Whether it can be read; then its time too. */
+/** Finds out whether an event can be read, and if so its ts. */
 static int look(const struct gap_source *source, uint64_t seq, int64_t *ret_ts, bool *ret_good)
 {
 	uint64_t from;

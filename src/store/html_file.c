@@ -1,6 +1,7 @@
 /*
- * Two files: events.html has, for each event whose HTML differs from its line, a checksum and how
- * that JSON differs; events.html.index says for each event where that ends, and where its line does in events.jsonl.
+ * The HTML cache of a log. events.html has, for each event that is rendered, a checksum and a delta
+ * that turns the event's JSON in markdown into that in HTML. events.html.index has two offsets for
+ * each event: the end of its part of events.html, and the end of its line in events.jsonl.
  */
 #include "html_file.h"
 
@@ -26,10 +27,11 @@
 #define HEADER_SIZE 40
 #define ENTRY_SIZE  16
 #define SUM_SIZE    8
-/* One portion: so much is read, more only for a line that is longer, and so long is rendered. */
+/* A portion of work: how much of the log is read (more only for a longer line), and how long it may
+   render (ns). */
 #define READ_SIZE  ((size_t)128 * 1024)
 #define PORTION_NS 10000000
-/* No page has more. */
+/* No page has more HTML than this. */
 #define PAGE_MOST ((uint64_t)256 * 1024 * 1024)
 
 struct entry {
@@ -45,7 +47,7 @@ static int open_part(const struct html_place *place, const char *name, int flags
 	return fd < 0 ? -errno : fd;
 }
 
-/** What the index of this log, made by this renderer, begins with. */
+/** Appends the header that an index of this log, made by this renderer, begins with. */
 static void append_header(const struct html_place *place, struct buffer *out)
 {
 	buffer_append(out, MAGIC, 8);
@@ -78,7 +80,7 @@ static struct entry get_entry(const char *at)
 	return (struct entry){get_u64(at), get_u64(at + 8)};
 }
 
-/** Of an event's HTML: what it was made of counts, too. */
+/** The checksum of an event's HTML; includes the markdown that it was made from. */
 static uint64_t sum_of(const struct event *event, const char *json, size_t len)
 {
 	uint64_t seed = XXH3_64bits(event->json[FORMAT_MARKDOWN], event->json_len[FORMAT_MARKDOWN]);
@@ -87,7 +89,10 @@ static uint64_t sum_of(const struct event *event, const char *json, size_t len)
 
 /* --- reading --- */
 
-/** What the index has of `count` events; the first entry is of the one before them. */
+/**
+ * Reads the entries of up to `count` events from `seq` on, preceded by that of the event before
+ * them. Returns the number of events.
+ */
 static size_t read_entries(
 	const struct html_place *place, int fd, uint64_t seq, size_t count, char *entries)
 {
@@ -110,7 +115,7 @@ static size_t read_entries(
 		       : count;
 }
 
-/** Writes an event's HTML; -EBADMSG if that is not what was rendered. */
+/** Writes an event's HTML to `out` and lends it to the event; -EBADMSG if its checksum is wrong. */
 static int give(struct event *event, const char *bytes, size_t len, char *out, size_t *ret_len)
 {
 	*ret_len = 0;
@@ -127,7 +132,10 @@ static int give(struct event *event, const char *bytes, size_t len, char *out, s
 	return 0;
 }
 
-/** No delta makes more than it is long and its event is: `html` has room for all. */
+/**
+ * Gives `count` events their HTML from the deltas in `bytes`. What a delta makes is at most as long
+ * as the delta and its event together, so block->html has room for all.
+ */
 static int give_all(
 	struct event_block *block, size_t count, const char *entries, const char *bytes, size_t len)
 {
@@ -196,7 +204,7 @@ void html_file_give(const struct html_place *place, struct event_block *block)
 	close(fd);
 	int r = there ? give_there(place, block, there, entries) : 0;
 	if (r < 0 && r != -ENOMEM) {
-		/* It is damaged: the rest is rendered now, and the file is made anew. */
+		/* The cache is damaged: the page is rendered, and the files are begun anew. */
 		char path[160];
 		snprintf(path, sizeof(path), "%s/events.html.index", place->id);
 		disk->unlinkat(place->sessions_fd, path, 0);
@@ -212,10 +220,10 @@ struct adding {
 	int index_fd;
 	int html_fd;
 	int log_fd;
-	struct entry last; /* behind what the files have */
-	struct buffer entries; /* what is to be added to them */
-	struct buffer html;
-	size_t ready_next;
+	struct entry last; /* the last entry, including those to be added */
+	struct buffer entries; /* to be added to the index */
+	struct buffer html; /* to be added to events.html */
+	size_t ready_next; /* in portion->ready */
 	uint64_t begun;
 };
 
@@ -230,7 +238,7 @@ static int start_anew(struct adding *adding)
 	return 0;
 }
 
-/** Where the files end, as far as they can be gone on with. */
+/** Finds where to continue the files, cuts off torn ends, or begins them anew. */
 static int find_end(struct adding *adding)
 {
 	struct stat index;
@@ -325,7 +333,7 @@ static int add_lines(struct adding *adding, const char *bytes, size_t len)
 	return r;
 }
 
-/** Some lines of the log, one at least. */
+/** Reads and adds some lines of the log, at least one. */
 static int read_log(struct adding *adding)
 {
 	uint64_t left = adding->portion->log_size - adding->last.line_end;
@@ -347,7 +355,7 @@ static int read_log(struct adding *adding)
 	return r;
 }
 
-/** An entry follows what it tells of. */
+/** Writes the HTML before the entries that refer to it. */
 static int write_both(struct adding *adding)
 {
 	int r = disk_write_all(adding->html_fd, adding->html.data, adding->html.len);
@@ -362,7 +370,7 @@ static int add(struct adding *adding)
 		r = read_log(adding);
 	}
 	if (r == -EBADMSG) {
-		/* Another file is in the log's place, or these two are not what they were. */
+		/* The log's file has been replaced, or the cache does not fit it. */
 		disk->ftruncate(adding->index_fd, 0);
 		disk->ftruncate(adding->html_fd, 0);
 		return -ESTALE;
@@ -377,7 +385,7 @@ static int add(struct adding *adding)
 int html_file_add(const struct html_place *place, struct html_portion *portion)
 {
 	struct adding adding = {.place = place, .portion = portion, .begun = uv_hrtime()};
-	/* The log comes last: if it is replaced meanwhile, these two go after that (prune.c). */
+	/* Opens the log last: whoever replaces it deletes the other two after that (prune.c). */
 	const int flags = O_RDWR | O_CREAT | O_APPEND;
 	adding.index_fd = open_part(place, "events.html.index", flags);
 	adding.html_fd = open_part(place, "events.html", flags);

@@ -1,6 +1,6 @@
 /*
- * Sessions that could not be read when the server started: they stay as they are on disk, and are
- * tried again, less and less often. The journal keeps what it has of them.
+ * Left-out sessions, which could not be read when the server started: their files are not changed,
+ * and reading them is retried at growing intervals. The journal keeps their records.
  */
 #include "store_internal.h"
 

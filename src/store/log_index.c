@@ -1,7 +1,7 @@
 /*
- * events.index: where the line of each event starts, so that any seq is found with one read. It
- * follows the log and is never trusted: what is read by it is checked, and if that does not fit,
- * the index is made again from the log, on the thread pool, and the read is tried once more.
+ * events.index: the offset of each event's line, so that any seq is found with one read. It is
+ * written after the log and never trusted: lines found through it are checked, and if they do not
+ * fit, the index is rebuilt from the log on the thread pool and the read repeated once.
  */
 #include "store_internal.h"
 
@@ -21,7 +21,7 @@
 #define HEADER_SIZE 32
 #define ENTRY_SIZE  8
 
-/* Entries gather in memory up to this many bytes, so that few events are no write of their own. */
+/* Entries are gathered in memory up to this many bytes, to save writes. */
 #define FRESH_MAX 4096
 
 static uint64_t file_size(uint64_t count)
@@ -91,7 +91,8 @@ int log_index_land(struct session_log *log, const struct file_append *append)
 		log_index_lose(index);
 		return 0;
 	}
-	index->state = append->status < 0 ? INDEX_UNSEEN : INDEX_GOOD; /* part may be there */
+	/* After an error a part may be in the file. */
+	index->state = append->status < 0 ? INDEX_UNSEEN : INDEX_GOOD;
 	if (append->status == 0) {
 		size_t len = append->bytes.len - (index->count ? 0 : HEADER_SIZE);
 		index->count += len / ENTRY_SIZE;
@@ -142,18 +143,18 @@ int log_index_read_header(int fd, uint64_t *ret_epoch, uint64_t *ret_first_seq)
 	return good ? 0 : -EBADMSG;
 }
 
-/* --- making it again --- */
+/* --- rebuilding --- */
 
 struct build {
 	const struct index_source *source;
 	struct buffer entries;
 	uint64_t next_seq;
-	uint64_t bad; /* where lines begin that cannot be read, in front of the next; UINT64_MAX:
-			 none */
+	uint64_t bad; /* offset of the first unreadable line since the last good one, or
+			 UINT64_MAX */
 	struct index_damage damage;
 };
 
-/** Gives events that cannot be found the place where they should be. */
+/** Adds entries for missing events before `seq`: the offset where they should be. */
 static void skip_to(struct build *build, uint64_t seq, uint64_t offset)
 {
 	uint64_t at = build->bad == UINT64_MAX ? offset : build->bad;
@@ -165,7 +166,7 @@ static void skip_to(struct build *build, uint64_t seq, uint64_t offset)
 	}
 }
 
-/** A line that cannot be read costs its own events; those behind it are found by their seq. */
+/** A line that cannot be read loses its own events only: later ones are found by their seq. */
 static int build_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
 {
 	struct build *build = arg;
@@ -293,6 +294,6 @@ void log_index_resume(struct session_log *log)
 		log_index_lose(&log->index);
 		log_index_build(log);
 	} else {
-		log_reads_resume(log, 0); /* there is a new one by now */
+		log_reads_resume(log, 0); /* a new index exists by now */
 	}
 }

@@ -1,8 +1,8 @@
 /*
- * What must be found by name for as long as a log lives: prompts by their id, answers to permission
- * requests by the request's, what inputs gave. keys.jsonl has a line for each and is written with
- * the log. It is read as a whole, on the thread pool, before the first name is looked up: whoever
- * is about to look waits for that. If it is damaged it is made again then.
+ * The names of a log: ids by which prompts, answers to permission requests and inputs are found for
+ * as long as the log exists. keys.jsonl has a line for each name, and is written with the log. It
+ * is read as a whole, on the thread pool, before the first lookup, and rebuilt then if it is
+ * damaged.
  */
 #include "store_internal.h"
 
@@ -20,22 +20,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Lines gather in memory up to this many bytes; the journal has what they come from. */
+/* Lines are gathered in memory up to this many bytes; until then the journal has their inputs. */
 #define UNWRITTEN_MAX ((size_t)16 << 10)
 
-/** Names on their way into memory. The thread pool knows no log. */
+/** A job that reads the names. It has no pointer to the log, which may be freed meanwhile. */
 struct names_job {
 	uv_work_t work;
 	const struct store_facts *facts;
 	struct store *store;
 	char *id;
 	uint64_t epoch;
-	uint64_t size; /* of the file: the bytes that count */
-	uint64_t log_size; /* of events.jsonl, which a damaged file is made again from */
+	uint64_t size; /* bytes of the file that count */
+	uint64_t log_size; /* of events.jsonl, from which a damaged file is rebuilt */
 	struct name_table names;
-	bool is_unseen; /* nobody has looked at it in this life: it may be longer */
-	struct buffer lines; /* what it is made of then */
-	bool is_remade;
+	bool is_unseen; /* the file was not checked since the start: it may be longer */
+	struct buffer lines; /* of the rebuilt file */
+	bool is_remade; /* the file was rebuilt */
 	int status;
 };
 
@@ -66,7 +66,7 @@ void log_keys_finish(struct log_keys *keys)
 
 /* --- lines --- */
 
-/** Appends the line of a name; *ret is what it says, borrowed from `out`. */
+/** Appends the line of a name; *ret is the same name, borrowed from `out`. */
 static void append_line(struct buffer *out, const struct name_kind *kinds,
 	const struct log_name *name, struct raw_name *ret)
 {
@@ -133,7 +133,7 @@ int name_lines_take(
 void log_keys_add_input(struct session_log *log, uint64_t nth, const struct log_name *name)
 {
 	if (nth < log->keys.input_names) {
-		return; /* the journal tells again what is there */
+		return; /* a replay of the journal: the log has the name already */
 	}
 	log->keys.input_names = nth + 1;
 	log_keys_add(log, name);
@@ -144,9 +144,9 @@ uint64_t session_log_input_names(const struct session_log *log)
 	return log->keys.input_names;
 }
 
-/* --- made again: thread pool --- */
+/* --- rebuilding, on the thread pool --- */
 
-/** A name that an event tells; what an input gave may have a line already. */
+/** Adds a name of an event, unless an input gave it and its line was salvaged. */
 static void remake_name(void *arg, const struct log_name *name)
 {
 	struct names_job *job = arg;
@@ -171,7 +171,7 @@ static int remake_line(void *arg, const struct event_view *view, uint64_t offset
 	return 0;
 }
 
-/** Keeps the lines of names that only inputs gave, as far as they are good. */
+/** Keeps the undamaged lines of names that inputs gave: the log may not have them. */
 static void salvage(struct names_job *job, const struct buffer *bytes)
 {
 	const char *at = bytes->data;
@@ -189,9 +189,9 @@ static void salvage(struct names_job *job, const struct buffer *bytes)
 }
 
 /**
- * Makes the file again: from the log, which is right, and with what can still be read of names that
- * the log does not know. These come first: a metadata.json that still has the old file's size may
- * cut off what is behind them.
+ * Rebuilds the file from the log and from those of its lines that can still be read and that the
+ * log does not have. These come first, because a metadata.json that still has the old file's size
+ * may cut off the rest.
  */
 static int remake(struct names_job *job, const struct buffer *old)
 {
@@ -219,9 +219,9 @@ static int remake(struct names_job *job, const struct buffer *old)
 	return r;
 }
 
-/* --- into memory --- */
+/* --- loading --- */
 
-/** Cuts off what is behind the bytes that count: nobody writes to the file meanwhile. */
+/** Cuts off the bytes that do not count. Nothing else writes to the file meanwhile. */
 static int cut_file(const struct names_job *job)
 {
 	int dir_fd = metadata_open_folder(job->store->sessions_fd, job->id, job->epoch);
@@ -235,7 +235,7 @@ static int cut_file(const struct names_job *job)
 	return r;
 }
 
-/** What there is of the file, up to its size; -EBADMSG if that is less. */
+/** Reads the bytes that count; -EBADMSG if the file has fewer. */
 static int read_file(const struct names_job *job, struct buffer *out)
 {
 	char path[160];
@@ -270,7 +270,7 @@ void log_keys_loaded(struct session_log *log, struct name_table *names, int stat
 		*names = (struct name_table){0};
 		int r = name_lines_take(log->store->ops->facts, &keys->names, keys->unwritten.data,
 			keys->unwritten.len);
-		assert(r == 0); /* our own */
+		assert(r == 0); /* this program made these lines */
 	} else {
 		diag(DIAG_ERROR, "session %s: the names cannot be read: %s", log->id,
 			strerror(-status));
@@ -286,14 +286,14 @@ static void take_job(struct session_log *log, struct names_job *job)
 		keys->size = job->lines.len;
 		keys->disk = (struct durable_part){.certain = keys->size};
 		keys->is_seen = true;
-		/* Metadata that counts on another size sends the next start here again. */
+		/* Metadata with the old size would make the next start rebuild the file again. */
 		log->dirty = true;
 	}
 	keys->is_seen = keys->is_seen || (job->status == 0 && job->size);
 	log_keys_loaded(log, &job->names, job->status);
 }
 
-/** `log` NULL: it has gone meanwhile. */
+/** `log` is NULL if it was freed meanwhile. */
 static void end_job(struct names_job *job, struct session_log *log)
 {
 	if (log && log->keys.job == job) {
@@ -328,7 +328,7 @@ static struct names_job *begin_job(struct session_log *log)
 	return job;
 }
 
-/** Blocks, unless there is nothing on disk. */
+/** Loads the names inside this call. */
 static int load_now(struct session_log *log)
 {
 	struct names_job *job = begin_job(log);
@@ -410,7 +410,7 @@ void log_keys_launch(struct session_log *log, bool all, struct file_append *ret)
 		return;
 	}
 	if (keys->job) {
-		ret->status = all ? -EBUSY : 0; /* it is not known how long the file will be */
+		ret->status = all ? -EBUSY : 0; /* the file may be rebuilt, with another size */
 		return;
 	}
 	buffer_append(&ret->bytes, keys->unwritten.data, keys->unwritten.len);
@@ -438,7 +438,7 @@ int log_keys_land(struct session_log *log, struct file_append *append)
 	if (append->status == -ECANCELED) {
 		return 0;
 	}
-	keys->is_seen = append->status == 0; /* else part of it may be there */
+	keys->is_seen = append->status == 0; /* else a part may be in the file */
 	if (append->status == 0) {
 		keys->size += append->bytes.len;
 		keys->disk.is_unsynced = true;
@@ -450,11 +450,11 @@ int log_keys_land(struct session_log *log, struct file_append *append)
 	return append->status;
 }
 
-/* --- looking --- */
+/* --- lookups --- */
 
 /**
- * Whoever has not waited for the names waits here: recovery, tools and tests. What the thread pool
- * could not read is not tried again before somebody waits.
+ * Loads the names if the caller has not waited for them, as recovery, tools and tests do not; this
+ * blocks. After a failure on the thread pool, it is not retried before session_log_load_names().
  */
 static int need_names(struct session_log *log)
 {
@@ -465,7 +465,7 @@ static int need_names(struct session_log *log)
 				 : log->store->engine->load_names(log, true);
 }
 
-/** The value of a string of ours, in place. */
+/** The value of a JSON string in the table, in the buffer `found`. */
 static const char *unescape(struct buffer *found, const char *string)
 {
 	json_t *json = json_read(string, strlen(string), JSON_DECODE_ANY, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The lines of keys.jsonl: what a name looks like. Pure. */
+/* Parses the lines of keys.jsonl. Pure. */
 #include "store_internal.h"
 
 #include "holdfast/sealed_line.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** The number of a kind; 0: a later version has it. */
+/** The number of a kind; 0 if this version does not know it. */
 static unsigned find_kind(const struct store_facts *facts, const char *name, size_t len)
 {
 	for (unsigned i = 1; i < facts->name_kind_count; i++) {
@@ -59,7 +59,7 @@ static bool skip(const char **at, const char *end, const char *text)
 	return true;
 }
 
-/** Skips a JSON string up to its closing quote, and that; false if there is none. */
+/** Skips the rest of a JSON string and its closing quote; false if that is missing. */
 static bool skip_string(const char **at, const char *end, size_t *ret_len)
 {
 	const char *start = *at;
@@ -70,7 +70,7 @@ static bool skip_string(const char **at, const char *end, size_t *ret_len)
 	return *at < end && skip(at, end, "\"");
 }
 
-/** What may follow the key. */
+/** Reads the optional members after the key. */
 static void scan_rest(const char *at, const char *end, struct raw_name *ret)
 {
 	if (skip(&at, end, ",\"by\":\"")) {
@@ -80,7 +80,7 @@ static void scan_rest(const char *at, const char *end, struct raw_name *ret)
 			return;
 		}
 	}
-	/* The line's seal ends every number. */
+	/* No bounds check is needed: the line's seal follows, and ends every number. */
 	if (skip(&at, end, ",\"sum\":\"")) {
 		ret->sum.value = strtoull(at, NULL, 16);
 		at += strspn(at, "0123456789abcdef");
@@ -104,7 +104,7 @@ int log_name_scan(
 	size_t kind_len = skip(&at, end, "{\"kind\":\"") ? strcspn(at, "\"\n") : 0;
 	const char *kind = at;
 	if (!kind_len) {
-		return 0; /* of a later version */
+		return 0; /* from a later version */
 	}
 	at += kind_len;
 	if (!skip(&at, end, "\",\"seq\":")) {

@@ -1,6 +1,6 @@
 /*
- * What the newest records of a log complete: events and names. They wait for the answer of the
- * engine in the part that their group has of the log, and are in the log, or forgotten, with it.
+ * Events and names that the newest records of a log complete. They are kept in a part of the group
+ * of these records until the engine reports its result; then they are added to the log or dropped.
  */
 #include "store_internal.h"
 
@@ -12,7 +12,7 @@ struct coming_name {
 	unsigned kind;
 	uint64_t seq;
 	struct key_sum sum;
-	size_t key; /* where it is in name_keys, with a NUL */
+	size_t key; /* offset in name_keys; ends with a NUL */
 };
 
 void session_log_complete(struct session_log *log, struct event *event, int64_t ts)

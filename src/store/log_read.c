@@ -1,6 +1,6 @@
 /*
- * Pages. The part of a page that is in memory is taken from there; the engine reads the rest; then
- * what is not yet in the format that is asked for is rendered.
+ * Reads of pages: takes the part of a page that is in memory, has the engine read the rest, and has
+ * events rendered that lack the requested format.
  */
 #include "store_internal.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- its end --- */
+/* --- the end of a read --- */
 
 void log_read_drop(struct log_read *read)
 {
@@ -18,7 +18,7 @@ void log_read_drop(struct log_read *read)
 	}
 }
 
-/** Behind the last event that was read, what was in memory goes on. */
+/** Adds the events from memory after those that were read, as far as they fit. */
 static void add_hot(struct log_read *read)
 {
 	size_t bytes = read->bytes;
@@ -75,7 +75,7 @@ void log_read_end(struct log_read *read)
 	renderer_page(read->store->renderer, &read->render);
 }
 
-/* --- its beginning --- */
+/* --- the beginning of a read --- */
 
 /** Takes the part of the page that is in memory. */
 static void take_hot(struct session_log *log, struct log_read *read)
@@ -95,7 +95,7 @@ static void take_hot(struct session_log *log, struct log_read *read)
 	}
 }
 
-/** All of it is in memory, and to be rendered. */
+/** The whole page is in memory, and only has to be rendered. */
 static void take_all(struct session_log *log, struct log_read *read)
 {
 	struct log_page page = read->page;
@@ -136,5 +136,5 @@ void log_read_cancel(struct log_read *read)
 {
 	read->done = NULL;
 	atomic_store(&read->is_unwanted, true);
-	renderer_cancel(&read->render); /* it may not have begun: then it never will */
+	renderer_cancel(&read->render); /* no effect if rendering has not begun: it will not */
 }

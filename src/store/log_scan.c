@@ -1,4 +1,4 @@
-/* Reading files of lines, line by line and in pieces. Any thread. */
+/* Reads files of lines piece by piece, and gives them line by line. Any thread. */
 #include "store_internal.h"
 
 #include "holdfast/store_files.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define READ_SIZE ((size_t)256 * 1024)
-/* The largest event that can be allowed is 64 MiB, and JSON may make six bytes of one. */
+/* Events are at most 64 MiB (the limit event_size), and JSON may need six bytes for one. */
 #define LINE_MAX_SIZE ((size_t)512 << 20)
 
 void log_lines_begin(struct log_lines *lines, int fd, uint64_t from, uint64_t to)
@@ -15,7 +15,7 @@ void log_lines_begin(struct log_lines *lines, int fd, uint64_t from, uint64_t to
 	*lines = (struct log_lines){.fd = fd, .offset = from, .end = to};
 }
 
-/** Reads more behind what there is. Returns how much, 0 at the end. */
+/** Reads more of the file. Returns the number of bytes, 0 at the end, or a negative errno. */
 static ssize_t read_more(struct log_lines *lines)
 {
 	struct buffer *bytes = &lines->bytes;
@@ -82,11 +82,11 @@ int log_scan(int fd, uint64_t from, uint64_t to, log_scan_line see, void *arg)
 		r = see(arg, good ? &view : NULL, lines.offset - len - 1, len + 1);
 	}
 	buffer_finish(&lines.bytes);
-	/* What goes on for so long without a newline is no event, nor is what is behind it. */
+	/* A line that is too long is damage, and so is everything after it: the scan ends well. */
 	return r == 0 && found < 0 && found != -EMSGSIZE ? found : r;
 }
 
-/** How far back the last line is looked for at first. */
+/** How many bytes at the end of the file are searched first for its last line. */
 #define LAST_LINE_GUESS 4096
 
 int log_check_last(int fd, uint64_t size, uint64_t seq)
@@ -108,7 +108,7 @@ int log_check_last(int fd, uint64_t size, uint64_t seq)
 			break;
 		}
 		if (!before && len < size) {
-			continue; /* the line is longer */
+			continue; /* the line is longer: search more */
 		}
 		const char *line = before ? before + 1 : bytes.data;
 		struct event_view view;

@@ -1,6 +1,6 @@
 /*
- * The logs of a store by their names, and where they live: what stays of a session that is not in
- * memory is one object of a pool, with its id inside if it fits.
+ * The logs of a store by their ids, and the pool that they live in: of a session that is not in
+ * memory, one object remains, which contains the id if that fits.
  */
 #include "store_internal.h"
 

@@ -1,20 +1,19 @@
 /*
- * What one run of the journal's thread does to the logs. That thread alone makes and moves the
- * folders of sessions and appends to their files, so nobody else can be in its way:
+ * Writes the files of sessions, in runs of the journal's thread. Only that thread makes and moves
+ * the folders of sessions and appends to their files, so that no locks are needed. A run
  *
- *   1. folders of deleted sessions go to the trash;
- *   2. what was left over is written: lines that a file did not take, names, entries of the index;
- *   3. the journal's batch is written and synced;
- *   4. only then, and only if that went well, new sessions get their folder and logs the events
- *      that the batch's records complete.
+ *   1. moves folders of deleted sessions to the trash;
+ *   2. writes what is left over: lines that a file did not take, names, entries of the index;
+ *   3. writes and syncs the journal's batch;
+ *   4. only then, and only if that succeeds, makes the folders of new sessions and appends the
+ *      events that the batch's records complete to the logs.
  *
- * The loop fills in what there is to do, and takes what has been done. Between the two a log has
- * is_writing set, and whoever else would touch its files (to read names that are not in memory, to
- * make the index again) waits. What is being pruned is left alone until it is known which file is
- * the log.
+ * The loop prepares the work of a run, and takes its results. In between is_writing of the log is
+ * set, and everything else that uses its files (loading names, rebuilding the index) waits. A log
+ * that is being pruned is not written until it is known which file it has.
  *
- * When many sessions begin at once, the news of the batch does not wait for all of their folders: a
- * run makes them for FOLDERS_NS, and leaves the others and their lines to the next runs.
+ * When many sessions are created at once, the batch's results do not wait for all of their folders:
+ * a run makes folders for FOLDERS_NS, and leaves the others and their lines to the next runs.
  */
 #include "store_internal.h"
 
@@ -31,28 +30,28 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* So long a run makes folders; one at least, and those that a checkpoint waits for. */
+/* How long a run makes folders (ns): at least one, and all that a checkpoint waits for. */
 #define FOLDERS_NS 2000000
-/* Logs kept open at once; beyond it the one that was not used for longest is closed. */
+/* The most log files kept open; beyond this the least recently used one is closed. */
 #define OPEN_LOGS_MAX 512
 
 struct log_write {
 	struct log_part part; /* the first member; in journal.gather_writes, or flight_writes */
 	bool creates; /* the batch has its RECORD_CREATE */
-	bool is_whole; /* also what could wait until there is more of it */
-	bool closes; /* the file is not needed for now */
-	struct checkpoint_item *item; /* that waits for this; NULL: none */
+	bool is_whole; /* write names and index entries even if they are few */
+	bool closes; /* close the file */
+	struct checkpoint_item *item; /* which waits for this, or NULL */
 
-	/* From the launch on the journal's thread has these. */
-	bool is_held; /* no file is touched */
-	bool holds_events; /* not by the events */
+	/* Used by the journal's thread from the launch until the run ends. */
+	bool is_held; /* the log is being pruned: do not touch its files */
+	bool holds_events; /* the same, for the batch's events only */
 	bool lacks_folder;
-	bool may_move_old; /* what is in its place is a deleted session's */
-	bool reopens; /* another file is the log now */
+	bool may_move_old; /* a folder in its place is that of a deleted session */
+	bool reopens; /* the log's file was replaced */
 	bool is_late; /* its folder is left to the next run */
 	bool has_new_files;
 	struct buffer lines; /* that the file lacks */
-	uint64_t written; /* bytes that it has */
+	uint64_t written; /* bytes that the file has */
 	struct file_append keys;
 	struct file_append index;
 	int status;
@@ -70,14 +69,14 @@ struct removal {
 	char path[320];
 };
 
-/* --- what there is to do --- */
+/* --- gathering work --- */
 
 static struct log_write *write_in(struct list *link)
 {
 	return list_entry(link, struct log_write, part.link);
 }
 
-/** What the next run does to this log. */
+/** The work on this log for the next run. */
 static struct log_write *write_of(struct session_log *log)
 {
 	if (!log->write) {
@@ -215,7 +214,7 @@ void log_file_close(struct session_log *log)
 	}
 }
 
-/** The log's file, opened if need be; a negative errno if that fails. */
+/** Opens the log's file unless it is open. Returns the descriptor or a negative errno. */
 static int open_file(struct session_log *log)
 {
 	struct store *store = log->store;
@@ -242,8 +241,8 @@ static int open_file(struct session_log *log)
 }
 
 /**
- * An append has failed: what the file ends with is not known, and some file systems write a part
- * and say that they have written nothing. It ends again where the lines end that are in it.
+ * After a failed append the end of the file is unknown: some file systems write a part and report
+ * that nothing was written. Cuts the file off after the bytes that are known to be written.
  */
 static int cut_torn_end(struct session_log *log, uint64_t written)
 {
@@ -289,8 +288,9 @@ static int move_old(struct session_log *log)
 }
 
 /**
- * A new folder says at once whose it is; if it cannot, a checkpoint does. It may be late, and what
- * the journal has meanwhile is in no file yet: nothing of that is said to be certain.
+ * Makes a session's folder, with a metadata.json that names its owner; if that fails, a checkpoint
+ * writes it. It is the metadata of a log without events: events that the journal has by now are in
+ * no file yet.
  */
 static int make_folder(struct log_write *write)
 {
@@ -314,7 +314,7 @@ static int make_folder(struct log_write *write)
 	return 0;
 }
 
-/** -EBUSY if this run has made enough of them. */
+/** Makes the folder; -EBUSY if this run has spent enough time on folders. */
 static int make_folder_in_turn(struct log_write *write)
 {
 	struct journal *journal = &write->part.log->store->journal;
@@ -328,7 +328,7 @@ static int make_folder_in_turn(struct log_write *write)
 	return r;
 }
 
-/** Opens for a checkpoint what it is to sync: by handle, as there may be another of its name soon. */
+/** Opens what a checkpoint will sync, as another session may have the same id by then. */
 static int open_for_item(struct log_write *write)
 {
 	struct session_log *log = write->part.log;
@@ -409,7 +409,7 @@ void log_writes_after(struct journal *journal)
 	}
 }
 
-/* --- what has been done --- */
+/* --- taking the results, on the loop --- */
 
 static void take_folder(struct session_log *log, const struct log_write *write)
 {
@@ -422,14 +422,14 @@ static void take_folder(struct session_log *log, const struct log_write *write)
 			     write->index.is_new;
 }
 
-/** The lines that the file did not take precede those that have come since. */
+/** Puts the lines that the file did not take before those that were added since. */
 static void take_lines(struct session_log *log, struct log_write *write)
 {
 	buffer_append(&write->lines, log->unwritten.data, log->unwritten.len);
 	buffer_finish(&log->unwritten);
 	log->unwritten = write->lines;
 	write->lines = (struct buffer){0};
-	if (!write->is_held) { /* else the log may be another file since (prune.c) */
+	if (!write->is_held) { /* else the log's file may have been replaced (prune.c) */
 		log->written = write->written;
 	}
 	if (!log->unwritten.len) {

@@ -1,7 +1,7 @@
 /*
- * What is read again from the journal while the server runs: the records of sessions whose newest
- * inputs could not be written, and sessions that could not be read at the start. The thread pool
- * reads and keeps the records, the loop gives them to the owner.
+ * Reads the journal again while the server runs: for sessions whose newest inputs could not be
+ * written (a rewind), and for sessions that were left out at the start. The thread pool reads and
+ * copies the records, the loop gives them to the owner.
  */
 #include "recover_internal.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- records that are kept --- */
+/* --- copies of records --- */
 
 struct kept_record {
 	struct list link;
@@ -39,20 +39,20 @@ static void forget(struct list *records)
 	}
 }
 
-/** Whether the state of a session comes from such records. */
+/** Whether a session's state depends on this record. */
 static bool is_of_state(const struct record *record)
 {
 	return record_is_known(record) && record->kind != RECORD_CREATE &&
 	       record->kind != RECORD_DELETE;
 }
 
-/* --- after a failure --- */
+/* --- rewind, after a failure --- */
 
 struct rewind {
-	struct recovery rec; /* the first member: the walk hands it on */
+	struct recovery rec; /* must be first: callbacks get it and cast it back */
 	uv_work_t work;
 	struct link_of_chain link;
-	struct hash *wanted; /* the store itself, by journal_session_hash() */
+	struct hash *wanted; /* the sessions, by journal_session_hash(); the value is the store */
 	struct list records;
 	char *why;
 	int status;
@@ -134,13 +134,13 @@ void look_back_rewind(struct store *store)
 	assert(r == 0);
 }
 
-/* --- one that was left out --- */
+/* --- the return of a left-out session --- */
 
 struct homecoming {
-	struct recovery rec; /* the first member: the walk hands it on */
+	struct recovery rec; /* must be first: callbacks get it and cast it back */
 	uv_work_t work;
 	struct store *store;
-	struct store shadow; /* that the thread pool fills: the session's log, and nothing else */
+	struct store shadow; /* filled by the thread pool with the log, and nothing else */
 	char *id;
 	struct list records;
 	char *why;
@@ -163,7 +163,7 @@ static void home_work(uv_work_t *work)
 	home->status = recover_left_out(&home->rec, home->id, keep_all);
 }
 
-/** The log that the thread pool has made is the store's now. */
+/** Moves the log that the thread pool has made to the store. */
 static struct session_log *adopt(struct store *store, struct session_log *found)
 {
 	struct session_log *log =
@@ -190,7 +190,7 @@ static struct session_log *adopt(struct store *store, struct session_log *found)
 	return log;
 }
 
-/** Gives the owner the journal's records; NULL if they do not fit: the next start sees to that. */
+/** Gives the owner the journal's records. Frees the log and returns NULL if they do not fit it. */
 static struct session_log *replay_home(struct homecoming *home, struct session_log *log)
 {
 	struct store *store = home->store;
@@ -226,7 +226,7 @@ static void come_home(struct homecoming *home)
 	}
 	if (log) {
 		diag(DIAG_INFO, "session %s can be read again", home->id);
-		/* What it has in older segments is on disk with the next round of checkpoints. */
+		/* The current round of checkpoints lacks its records: it must not drop segments. */
 		store->round_is_good = false;
 		store->ops->returned(store->owner, log);
 	}
@@ -251,7 +251,7 @@ static void home_done(uv_work_t *work, int status)
 	free(home->why);
 	free(home->id);
 	free(home);
-	if (!--store->looking_back) { /* a session is looked for once at a time */
+	if (!--store->looking_back) { /* else a session might be read twice at a time */
 		left_out_try_later(store);
 	}
 }

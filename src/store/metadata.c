@@ -1,4 +1,4 @@
-/* metadata.json: what is certain about a session, without a look at its log. */
+/* Reads and writes metadata.json: what is certain about a session without reading its log. */
 #include "store_internal.h"
 
 #include "holdfast/sealed_line.h"
@@ -59,7 +59,7 @@ static int read_file(int sessions_fd, const char *id, struct buffer *out)
 	char path[192];
 	snprintf(path, sizeof(path), "%s/metadata.json", id);
 	int r = disk_read_file(sessions_fd, path, METADATA_MAX + 1, out);
-	/* Where a file is in the folder's place there is no session. */
+	/* A file in the place of the folder is not a session. */
 	return r == -ENOTDIR ? -ENOENT : r == 0 && out->len > METADATA_MAX ? -EBADMSG : r;
 }
 
@@ -109,7 +109,7 @@ static bool numbers_fit(const struct metadata *meta)
 	       (meta->base_seq <= meta->max_seq) == (meta->log_size > 0);
 }
 
-/** That of the first one is not told. */
+/** Format 1 has no such member. */
 static bool take_format(const json_t *json, struct metadata *meta)
 {
 	meta->format = 1;
@@ -118,7 +118,7 @@ static bool take_format(const json_t *json, struct metadata *meta)
 	       meta->format >= FOLDER_FORMAT_OLDEST && meta->format <= FOLDER_FORMAT;
 }
 
-/** Returns what is wrong with it, or NULL. */
+/** Returns what is wrong with the metadata, or NULL. */
 static const char *parse(
 	const json_t *json, const char *id, const struct store_facts *facts, struct metadata *meta)
 {

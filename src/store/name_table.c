@@ -1,6 +1,7 @@
 /*
- * The names of a session in memory: a slot of 24 bytes for each has the digest of its kind and key,
- * and what its line says. So a name is looked up without the disk.
+ * The names of a session in memory, so that they are looked up without reading the disk: a hash
+ * table with a slot of 24 bytes for each name, which has the digest of its kind and key, and the
+ * values of its line.
  */
 #include "store_internal.h"
 
@@ -21,9 +22,9 @@ void name_table_finish(struct name_table *table)
 }
 
 /**
- * Nobody outside knows the seed. The kind is hashed, too, and not added to the seed: of keys of a
- * few bytes such a hash is their exclusive or with the seed, and short names of two kinds would be
- * the same.
+ * The digest of a name; 0 is reserved for free slots. Clients cannot know the seed. The kind is
+ * hashed in a second step, not added to the seed: for keys of a few bytes XXH3 is little more than
+ * an exclusive or with the seed, and short names of two kinds could collide.
  */
 static uint64_t digest_of(
 	const struct name_table *table, unsigned kind, const char *key, size_t len)
@@ -60,7 +61,7 @@ static void make_room(struct name_table *table)
 	*table = grown;
 }
 
-/** A JSON string with a NUL behind it; `text` is what stands between its quotes. */
+/** Appends a JSON string and a NUL; `text` is escaped already, without its quotes. */
 static void append_string(struct buffer *out, const char *text, size_t len)
 {
 	buffer_append_char(out, '"');

@@ -14,37 +14,40 @@ struct name_slot {
 	uint64_t digest; /* of its kind and key; 0: the slot is free */
 	uint64_t seq : 56;
 	uint64_t rule : 8; /* of the sum */
-	uint64_t value; /* its sum; of a kind that has `by`: a place in name_table.by */
+	uint64_t value; /* the sum; for a kind with `by`, an offset in name_table.by */
 };
 
 struct name_table {
 	const struct name_kind *kinds;
-	struct name_slot *slots; /* a power of two of them; NULL: the names are not in memory */
-	size_t slot_count;
+	struct name_slot *slots; /* NULL: the names are not in memory */
+	size_t slot_count; /* a power of two */
 	size_t used;
 	uint64_t seed;
-	struct buffer by; /* JSON strings, each with a NUL: who gave the names */
-	struct buffer listed; /* the same: the names that are listed, in their order */
+	struct buffer by; /* the `by` of names: JSON strings, each with a NUL */
+	struct buffer listed; /* the keys of the listed kind, in their order; in the same form */
 };
 
 /* log_name.c */
 /**
- * Reads a line of keys.jsonl without its newline, borrowed from *ret_json, which the caller gives
- * back; -EBADMSG if its checksum is wrong, or it is no name.
+ * Parses a line of keys.jsonl without its newline. The strings of *ret_name are borrowed from
+ * *ret_json, which the caller releases. -EBADMSG if the checksum is wrong or the line malformed.
  */
 int log_name_parse(const struct store_facts *facts, const char *line, size_t len,
 	struct log_name *ret_name, struct json_t **ret_json);
-/** What the lines that we write say, read without JSON: there may be very many. */
+/**
+ * A name as in a line that this program wrote, read without a JSON parser: a session may have very
+ * many. Pointers are into the line.
+ */
 struct raw_name {
 	unsigned kind;
-	const char *key; /* escaped */
+	const char *key; /* escaped as in JSON, without quotes */
 	size_t key_len;
 	const char *by; /* the same */
 	size_t by_len;
 	uint64_t seq;
 	struct key_sum sum;
 };
-/** -EBADMSG if the checksum is wrong; of a line of a later version the kind is 0. */
+/** Reads a line. -EBADMSG if its checksum is wrong; `kind` is 0 if a later version wrote it. */
 int log_name_scan(
 	const struct store_facts *facts, const char *line, size_t len, struct raw_name *ret);
 
@@ -52,7 +55,7 @@ int log_name_scan(
 void name_table_begin(struct name_table *table, const struct name_kind *kinds, uint64_t seed);
 void name_table_finish(struct name_table *table);
 void name_table_put(struct name_table *table, const struct raw_name *name);
-/** The name of this key, escaped; NULL if there is none. */
+/** Looks a name up by its kind and escaped key; NULL if it is not in the table. */
 const struct name_slot *name_table_get(
 	const struct name_table *table, unsigned kind, const char *key, size_t len);
 

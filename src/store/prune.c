@@ -1,11 +1,11 @@
 /*
- * Retention: events that are no longer to be kept leave a log from its front. Which these are is the
- * same with every engine; what becomes of them in a database is in pg_prune.c. In files first only first_seq
- * moves (metadata.json says so, and where its line starts), which costs nothing; once half of the
- * file is pruned lines, the rest is written to a new file that takes its place. Numbers stay.
+ * Retention: removes events that need not be kept from the front of a log. Which events these are
+ * is decided here for all engines; pg_prune.c removes them from a database. In files, at first only
+ * first_seq and first_at in metadata.json change, which costs nothing. Once half of the file is
+ * pruned lines, the rest is written to a new file that replaces it. Events keep their seqs.
  *
- * A crash between the new file and its metadata is told by the file's first line: it is either that
- * of base_seq or that of first_seq (recover_session.c).
+ * After a crash between the new file and its metadata, the first line of the file tells which of
+ * the two files it is: it is the line of base_seq or that of first_seq (recover_session.c).
  */
 #include "store_internal.h"
 
@@ -23,14 +23,14 @@
 #define FRESH     "events.jsonl.new"
 #define COPY_SIZE ((size_t)1 << 18)
 
-/* --- when --- */
+/* --- finding logs to prune --- */
 
 static int64_t now_ms(const struct store *store)
 {
 	return clock_now_ms(store->ops->clock(store->owner));
 }
 
-/** Nothing is too old while the wall clock is not to be believed. */
+/** Events before this time need not be kept; none if the wall clock is not trusted. */
 static int64_t oldest_ts(struct store *store)
 {
 	int64_t days = store->limits->keep_days;
@@ -43,7 +43,7 @@ static uint64_t oldest_seq(const struct session_log *log)
 	return keep && log->last_seq > keep ? log->last_seq - keep + 1 : 0;
 }
 
-/** Whether more bytes of the log are kept than may be, and more than one event. */
+/** Whether the log exceeds keep_bytes, and has more than one event. */
 static bool is_too_long(const struct session_log *log)
 {
 	uint64_t keep = log->store->limits->keep_bytes;
@@ -90,12 +90,12 @@ void prune_finish(struct store *store)
 	loop_close(store->prune_timer);
 }
 
-/* --- the loop's side --- */
+/* --- on the loop --- */
 
 bool prune_may_begin(const struct session_log *log)
 {
 	const struct store *store = log->store;
-	/* While the store closes, the owners are gone: nobody says what still needs its events. */
+	/* While the store closes, the owners are gone: whether events are needed is unknown. */
 	return log->wants_prune && !store->closing &&
 	       (!log->owner || store->ops->may_prune(log->owner));
 }
@@ -122,10 +122,10 @@ void prune_begin(struct session_log *log, struct prune *ret)
 	if (prune_may_begin(log) && log->index.state != INDEX_BUILDING) {
 		log->is_frozen = true;
 		prune_take(log, ret);
-	} /* else the timer comes again, or the next start */
+	} /* else the timer, or the next start, tries again */
 }
 
-/** The log is another file now: what is known of places in it is moved or forgotten. */
+/** The log has a new file: adjusts or drops all offsets. */
 static void move_log(struct session_log *log, const struct metadata *meta)
 {
 	uint64_t cut = log->written - meta->log_size;
@@ -173,7 +173,7 @@ void prune_end(struct session_log *log, const struct metadata *meta, bool has_ne
 	}
 }
 
-/* --- the thread pool's side --- */
+/* --- on the thread pool --- */
 
 bool prune_search_line(
 	struct prune_search *search, uint64_t seq, int64_t ts, uint64_t offset, size_t len)
@@ -185,8 +185,8 @@ bool prune_search_line(
 		    offset + len >= meta->log_size;
 	bool is_kept = seq >= prune->keep_seq && true_ts >= prune->keep_ts && fits;
 	/*
-	 * The clock was ahead, and has been set back. The last ts that a session was given then, it
-	 * has been given ever since: how old those events are is not known.
+	 * The clock was ahead and has been set back. As ts never falls within a session, all its
+	 * inputs since then have had the same ts, and the age of these events is unknown.
 	 */
 	bool may_be_younger = true_ts < ts && seq >= prune->keep_seq && fits;
 	if (!search->may_be_younger || ts > meta->first_ts) {
@@ -199,7 +199,7 @@ bool prune_search_line(
 	return is_kept;
 }
 
-/** A line that cannot be read goes with those around it. */
+/** A line that cannot be read is pruned with those around it. */
 static int see_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
 {
 	return view && prune_search_line(arg, view->seq, view->ts, offset, len);
@@ -239,7 +239,9 @@ static int copy(int from, int to, uint64_t offset, uint64_t end)
 	return r;
 }
 
-/** The new file's index comes first: it is known by its base_seq, and made again if it is not. */
+/**
+ * Makes the new file's index before the file: by its base_seq a reader sees that it does not fit.
+ */
 static int make_index(int dir_fd, int fd, const struct metadata *meta)
 {
 	struct index_damage damage;
@@ -277,7 +279,7 @@ int prune_rewrite(int dir_fd, int fd, struct metadata *meta)
 		disk->unlinkat(dir_fd, FRESH, 0);
 		return r;
 	}
-	/* They have what was pruned; without them, HTML is made again. */
+	/* They have HTML of pruned events. Without them, HTML is rendered again. */
 	disk->unlinkat(dir_fd, "events.html.index", 0);
 	disk->unlinkat(dir_fd, "events.html", 0);
 	meta->base_seq = meta->first_seq;

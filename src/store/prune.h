@@ -1,4 +1,7 @@
-/* Retention, for both engines: what of a log may go (prune.c). In files it goes with a checkpoint; pg_prune.c is the database's part. */
+/*
+ * Retention: which events of a log may be pruned, for all engines. The functions for files are
+ * here, too, and are called by checkpoints; pg_prune.c has those for databases.
+ */
 #ifndef HOLDFAST_STORE_PRUNE_H
 #define HOLDFAST_STORE_PRUNE_H
 
@@ -14,55 +17,55 @@ struct metadata;
 struct session_log;
 struct store;
 
-/** What of a log may go. Plain data: the thread pool has no log. */
+/** Which events of a log may be pruned. Plain data, as the thread pool has no access to logs. */
 struct prune {
 	bool wanted;
-	uint64_t keep_seq; /* events before it */
-	int64_t keep_ts; /* and events older than this, in ms since 1970 */
-	uint64_t keep_bytes; /* and events in front of so many bytes; 0: those may be any number */
-	struct ages ages; /* by which events may be younger than they tell */
+	uint64_t keep_seq; /* events before this one may be pruned, */
+	int64_t keep_ts; /* also events older than this (ms since 1970), */
+	uint64_t keep_bytes; /* and events before the last `keep_bytes` bytes; 0: no such limit */
+	struct ages ages; /* corrects the ages of events */
 	int64_t now;
-	uint64_t rewrite_size; /* so many bytes of pruned lines are worth a new file */
-	bool sweeps; /* blobs of pruned events go, too */
-	struct buffer waiting; /* prompts that wait, as JSON: their blobs stay. Owned */
+	uint64_t rewrite_size; /* rewrite the file if it has this many bytes of pruned lines */
+	bool sweeps; /* delete blobs of pruned events, too */
+	struct buffer waiting; /* queued prompts, as JSON, whose blobs must stay; owned */
 };
-/** Of struct store_engine. */
+/** Member of struct store_engine. */
 void prune_look(struct store *store);
-/** The same of another engine: `begin` for each log that has something to be pruned, as it seems, and did not want that yet. */
+/** Sets wants_prune of each log that seems to have events to prune, and calls `begin` for it. */
 void prune_each_due(struct store *store, void (*begin)(struct session_log *log));
-/** Whether that may begin, of a log that wants it. */
+/** Whether pruning a log that wants it may begin now. */
 bool prune_may_begin(const struct session_log *log);
-/** What is to be pruned of it. */
+/** Determines which events of the log may be pruned. */
 void prune_take(struct session_log *log, struct prune *ret);
-/** Says that it has been. */
+/** Writes a message about `count` events that were pruned. */
 void prune_tell(const struct session_log *log, uint64_t count);
 
-/** The search for the first event that stays. Any thread. */
+/** The search for the first event to keep. Any thread. */
 struct prune_search {
 	const struct prune *prune;
-	struct metadata *meta; /* the first that may go; then the answer */
-	bool found; /* meta has the first that stays */
-	bool may_be_younger; /* as far as is known: it goes if one with a later ts follows */
+	struct metadata *meta; /* first_seq, first_at and first_ts: the start, then the result */
+	bool found; /* the result is an event to keep */
+	bool may_be_younger; /* its age is unknown: prune it if an event with a later ts follows */
 };
-/** The next event, in a line of `len` bytes at `offset`; true: it stays, and that is enough. */
+/** Looks at the next event, a line of `len` bytes at `offset`. Returns true to end the search. */
 bool prune_search_line(
 	struct prune_search *search, uint64_t seq, int64_t ts, uint64_t offset, size_t len);
 void prune_init(struct store *store);
 void prune_finish(struct store *store);
-/** What is to be pruned of a log that is about to be checkpointed; freezes the log then. */
+/** Determines what to prune of a log that is being checkpointed; if anything, freezes the log. */
 void prune_begin(struct session_log *log, struct prune *ret);
 /**
- * Moves first_seq over what may go: changes `meta` and nothing else. The log's file is open as
- * `fd`. Thread pool.
+ * Moves first_seq in `meta` beyond the events that may be pruned; changes nothing else. `fd` is the
+ * log's file. Thread pool.
  */
 int prune_find(const struct prune *prune, int fd, struct metadata *meta);
-/** Whether the file is worth writing anew. */
+/** Whether the file has enough pruned lines to rewrite it. */
 bool prune_is_due(const struct prune *prune, const struct metadata *meta);
-/** Writes events.jsonl without the pruned lines, and changes `meta`. Thread pool. */
+/** Rewrites events.jsonl without the pruned lines, and updates `meta`. Thread pool. */
 int prune_rewrite(int dir_fd, int fd, struct metadata *meta);
 /**
- * The log takes what has been pruned, and is thawed. `meta` NULL: nothing was; has_new_file: there
- * is a new file in place.
+ * Updates the log after pruning, and thaws it. `meta` is NULL if nothing was pruned;
+ * `has_new_file`: the file was rewritten.
  */
 void prune_end(struct session_log *log, const struct metadata *meta, bool has_new_file);
 

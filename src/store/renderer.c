@@ -14,25 +14,27 @@
 
 /* Events of a page that are rendered at a time. */
 #define SLICE 64
-/* Of HTML that is in memory, so much is handed over for a portion of a file. */
+/* The most events with HTML in memory that are handed over for a portion of a file. */
 #define READY_MOST 1024
-/* What is written is rendered so much later: one portion for many small appends (ms). */
+/* How long after an append the events are rendered (ms), so that small appends share a portion. */
 #define FOLLOW_MS 200
-/* Only clients that ask for HTML wait for the thread. */
+/* The thread's priority: lower than the loop's, as only readers of HTML wait for it. */
 #define NICENESS 5
 
 struct renderer {
 	struct store *store;
 	struct worker *worker;
 	uv_timer_t *timer;
-	struct list pages; /* struct page_render: the one that is next is the first */
-	struct list due; /* session_log.html_link: the same */
-	bool is_busy;
-	bool is_telling; /* that a page is ready */
-	bool is_due; /* the files need not wait any more */
-	bool had_page; /* the last piece of work */
-	bool is_nice;
-	/* The piece under way: a part of a page, or else of a file. */
+	struct list pages; /* struct page_render: a queue */
+	struct list due; /* session_log.html_link: a queue */
+	bool is_busy; /* the thread is at work */
+	bool is_telling; /* inside done() of a page */
+	bool is_due; /* the delay before files are brought up to date is over */
+	bool had_page; /* the last piece of work was of a page */
+	bool is_nice; /* the thread has set its priority */
+	/*
+	 * The current piece of work: a slice of a page, or, if `page` is NULL, a portion of a file.
+	 */
 	struct page_render *page;
 	struct event *slice[SLICE];
 	struct buffer made[SLICE];
@@ -51,7 +53,7 @@ static void run(void *arg)
 {
 	struct renderer *renderer = arg;
 	if (!renderer->is_nice) {
-		/* Of this thread alone, on Linux. */
+		/* On Linux this sets the priority of the calling thread only. */
 		(void)!setpriority(PRIO_PROCESS, 0, NICENESS);
 		renderer->is_nice = true;
 	}
@@ -66,7 +68,7 @@ static void run(void *arg)
 
 /* --- pages, on the loop --- */
 
-/** Takes what is next of a page; false if there is nothing left. */
+/** Takes the next slice of a page; false if nothing is left to be rendered. */
 static bool take_slice(struct renderer *renderer, struct page_render *page)
 {
 	renderer->count = 0;
@@ -79,7 +81,9 @@ static bool take_slice(struct renderer *renderer, struct page_render *page)
 	return renderer->count;
 }
 
-/** Pages that need nothing are told at once; returns whether there is one that does. */
+/**
+ * Takes the next page that needs rendering; those that do not are completed. False: no such page.
+ */
 static bool begin_page(struct renderer *renderer)
 {
 	while (!list_empty(&renderer->pages)) {
@@ -123,7 +127,7 @@ void renderer_cancel(struct page_render *page)
 
 /* --- files, on the loop --- */
 
-/** What observers have had rendered is not rendered again. */
+/** Collects HTML that was rendered for observers, so that it is not rendered again. */
 static void take_ready(struct renderer *renderer, struct session_log *log)
 {
 	struct html_portion *portion = &renderer->portion;
@@ -154,7 +158,7 @@ static void take_ready(struct renderer *renderer, struct session_log *log)
 	}
 }
 
-/** The next log whose files nobody moves; the others follow when they have got longer. */
+/** Takes the next due log. Skips those whose folder is missing or being pruned until they grow. */
 static struct session_log *take_due(struct renderer *renderer)
 {
 	struct session_log *log = NULL;
@@ -199,10 +203,10 @@ static void end_file(struct renderer *renderer)
 	}
 	bool is_same = log->base_seq == renderer->place.base_seq;
 	if (renderer->status == -ESTALE && !log->html_is_anew) {
-		log->html_is_anew = true; /* once: else it may go on for ever */
+		log->html_is_anew = true; /* only once, else it may repeat for ever */
 		renderer_follow(renderer, log, true);
 	} else if (renderer->status < 0 && is_same) {
-		log->html_is_left = true; /* until the next start: pages are rendered */
+		log->html_is_left = true; /* until the next start; pages are rendered meanwhile */
 	} else if (renderer->status == 0) {
 		log->html_next = portion->next_seq;
 		log->html_is_anew = log->html_is_anew && !portion->is_whole;
@@ -240,7 +244,7 @@ void renderer_forget(struct session_log *log)
 	list_remove(&log->html_link);
 }
 
-/* --- both --- */
+/* --- pages and files in turn --- */
 
 static void handle_done(void *arg)
 {

@@ -1,6 +1,6 @@
 /*
- * One session's events.jsonl: append, and the hot tail in memory. Index, names and cold reads are
- * in log_index.c, log_keys.c and log_read.c.
+ * The log of one session in memory: its numbers, and the hot tail (its newest events). The index is
+ * in log_index.c, names are in log_keys.c, pages in log_read.c, writing the file is in log_write.c.
  */
 #include "repair.h"
 #include "store_internal.h"
@@ -83,7 +83,7 @@ void session_log_unlist(struct session_log *log)
 	list_remove(&log->link);
 	list_remove(&log->wanted_link);
 	renderer_forget(log);
-	/* Whoever has waited for its names looks for it again: it is gone. */
+	/* Ends the waits for its names; a lookup of the session then finds that it is gone. */
 	log_keys_finish(&log->keys);
 }
 
@@ -246,7 +246,7 @@ void session_log_index_unwritten(struct session_log *log)
 
 /* --- the hot tail --- */
 
-/** Where a page that ends at a fixed event begins; false if that is not in memory. */
+/** Finds where a page with a fixed end begins; false if that event is not in memory. */
 static bool find_start(
 	const struct session_log *log, const struct log_page *page, uint64_t *ret_start)
 {
@@ -266,7 +266,7 @@ static bool find_start(
 	return true;
 }
 
-/** So many events of a page may be rendered at once, by whoever asks for it. */
+/* The most events of a page that may be rendered on the loop, by the caller. */
 #define RENDERED_AT_ONCE 16
 
 static bool takes_rendering(struct event **events, size_t count, enum event_format format)
@@ -305,7 +305,7 @@ size_t session_log_get_hot(
 	return n;
 }
 
-/* --- looking --- */
+/* --- accessors --- */
 
 const char *session_log_id(const struct session_log *log)
 {

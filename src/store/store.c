@@ -1,6 +1,6 @@
 /*
- * The store above its engine (engine.h): which logs there are, and what the engine tells goes to
- * the owner.
+ * The part of the store above its engine (engine.h): opens and closes it, keeps the list of logs,
+ * and passes the engine's reports on to the owner.
  */
 #include "store_internal.h"
 
@@ -231,8 +231,8 @@ void store_rewound(struct store *store, int status)
 
 void store_fenced(struct session_log *log)
 {
-	session_log_hide(
-		log); /* whoever is told of it, and asks again, does not get what is going */
+	/* Callbacks that look the session up again must not find this log. */
+	session_log_hide(log);
 	log->store->ops->fenced(log, log->store->owner);
 	blobs_forget(log->store, log->id);
 	session_log_free(log);

@@ -1,6 +1,6 @@
 /*
- * clock.json: what is known of the wall clock (ages.h), kept over restarts; and whether it is
- * trusted enough to prune by age.
+ * clock.json: keeps corrections of the wall clock (ages.h) across restarts. Decides whether the
+ * wall clock is trusted enough to prune events by age.
  */
 #include "store_internal.h"
 
@@ -21,7 +21,7 @@ static const struct clock *clock_of(const struct store *store)
 
 /* --- the file --- */
 
-/** -ENOENT if there is none, or another negative errno. */
+/** Returns 0, -ENOENT if the file does not exist, or another negative errno. */
 static int read_ages(const struct store *store, struct ages *ret)
 {
 	struct buffer bytes = {0};
@@ -62,7 +62,7 @@ void store_clock_begin(struct store *store)
 	} else {
 		ages_init(&store->ages, clock_of(store));
 	}
-	/* One that cannot be read, or is of a newer program's format, stays as it is. */
+	/* A file that cannot be read, or has the format of a newer program, is not overwritten. */
 	store->ages_unknown = r < 0 && r != -ENOENT && r != -EBADMSG;
 	if (r == -EBADMSG) {
 		diag(DIAG_WARN,

@@ -1,7 +1,7 @@
 /*
- * How much of the disk the data directory takes, for the limit max_disk. It is measured on the
- * thread pool, which takes as long as there are many sessions; until the next time, what was
- * journaled since then is added.
+ * The disk space that the data directory uses, for the limit max_disk. It is measured on the thread
+ * pool, which takes long if there are many sessions. Between two measurements, the bytes written
+ * since the last one are added as an estimate.
  */
 #include "store_internal.h"
 
@@ -15,11 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* It is looked so often whether it has to be measured (ms). */
+/* How often to check whether a measurement is due (ms). */
 #define LOOK_MS 250
-/* Measuring takes no more than this part of the time. */
+/* Measuring takes at most 1/DUTY of the time. */
 #define DUTY 20
-/* A byte of the journal becomes about so many, with the logs and what is beside them. */
+/* Bytes on disk for a byte of the journal, about: with the log and the files beside it. */
 #define BYTES_ON_DISK 4
 /* DIR/sessions/ID/blobs/FILE */
 #define DEPTH_MAX 4
@@ -29,17 +29,19 @@ struct store_room {
 	uv_timer_t *timer;
 	uv_work_t work;
 	bool is_measuring;
-	uint64_t written; /* bytes of the journal so far, when it was measured */
-	uint64_t kept; /* and of blobs that were added, and of others */
-	uint64_t used; /* bytes, then */
-	uint64_t found; /* by the measuring under way */
+	/* The last measurement. */
+	uint64_t written; /* bytes of the journal, as counted when it began */
+	uint64_t kept; /* the same for added blobs and what others have written */
+	uint64_t used; /* the result: bytes used then */
+	/* The measurement in progress. */
+	uint64_t found;
 	uint64_t found_written;
 	uint64_t found_kept;
 	uint64_t took_ns;
-	uint64_t next_ms; /* on the loop's clock: not before */
+	uint64_t next_ms; /* the next one begins no earlier, on the loop's clock */
 };
 
-/** What is in a directory, which is closed. What goes meanwhile does not count. */
+/** The size of a directory's contents; closes `fd`. Ignores files deleted meanwhile. */
 static uint64_t measure(int fd, int depth)
 {
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -95,14 +97,14 @@ static void begin(struct store_room *room)
 	uv_queue_work(room->store->loop, &room->work, work, done);
 }
 
-/** At most, since it was measured. */
+/** An estimate of the bytes added since the last measurement, rather too high. */
 static uint64_t grown(const struct store_room *room)
 {
 	return (room->store->journal.written - room->written) * BYTES_ON_DISK +
 	       room->store->blobs.kept + room->store->others - room->kept;
 }
 
-/** Whether a quarter of what was left may be used up, or there may be room again. */
+/** Whether to measure: a quarter of what was left may be used up, or space may be free again. */
 static bool is_due(const struct store_room *room)
 {
 	uint64_t most = room->store->limits->max_disk;
