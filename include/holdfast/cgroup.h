@@ -1,7 +1,8 @@
 /*
- * Control groups of Linux (version 2), which bound an agent better than its guards can: at once, and
- * whatever it starts. They are used where the server may make groups and has the controllers; a
- * group for each start of an agent, and in it one for what each guard has started.
+ * Control groups of Linux (version 2), which limit an agent better than its guards can:
+ * immediately, and including everything it starts. They are used where the server may create groups
+ * and has the controllers. Each start of an agent gets a group, and in it one subgroup for each of
+ * its guards.
  */
 #ifndef HOLDFAST_CGROUP_H
 #define HOLDFAST_CGROUP_H
@@ -9,15 +10,16 @@
 #include <stdbool.h>
 
 struct cgroup_wish {
-	bool memory; /* that the controllers must bound */
+	bool memory; /* which controllers are needed */
 	bool processes;
 };
 
 /**
- * A directory in which groups for agents can be made: `given`, or if that is NULL the server's own
- * group if it was delegated to it, of which it moves itself into a part. `mount` is where groups are
- * (NULL: where the system has them), `self` the text of /proc/self/cgroup (NULL: as it is). The
- * caller frees it. NULL: none, *ret_why says why (caller frees). Blocks: for the start.
+ * Finds the directory in which groups for agents can be created: `given`, or, if that is NULL, the
+ * server's own group, provided it is delegated to the server. In that case the server moves itself
+ * into a subgroup. `mount` is the cgroup file system (NULL: the system's), `self` the text of
+ * /proc/self/cgroup (NULL: read it). Returns the path, or NULL with the reason in *ret_why; the
+ * caller frees either. Blocks; call it at startup only.
  */
 char *cgroup_find(const char *given, const struct cgroup_wish *wish, const char *mount,
 	const char *self, char **ret_why);

@@ -1,6 +1,6 @@
 /*
- * What an agent writes to its stderr, in our diagnostics: line by line, clean, and not too much. The
- * last lines are kept, to say why it stopped.
+ * Logs what an agent writes to its stderr: line by line, sanitized and rate-limited. The last lines
+ * are kept, to explain why the agent stopped.
  */
 #ifndef HOLDFAST_CHILD_STDERR_H
 #define HOLDFAST_CHILD_STDERR_H
@@ -11,19 +11,19 @@
 struct child_stderr {
 	struct buffer line;
 	struct diag_rate rate;
-	struct buffer last; /* the newest lines, each with its end */
+	struct buffer last; /* the newest lines, each with its newline */
 	unsigned last_count;
 };
 
-/** Prints its lines; an unfinished one is kept for the next bytes. */
+/** Logs the complete lines; an unfinished one is kept until its end arrives. */
 void child_stderr_push(struct child_stderr *e, const char *session_id, const char *bytes,
 	size_t len, uint64_t now_ms);
 /**
- * Appends the last lines (at most 12, of at most 4096 bytes) and an unfinished one, clean and without
- * the values of `env` that may be secrets, with a newline between them.
+ * Appends the last lines (at most 12 lines and 4096 bytes) and an unfinished one, separated by
+ * newlines, sanitized and without the values of `env` that may be secrets.
  */
 void child_stderr_last(const struct child_stderr *e, char *const *env, struct buffer *out);
-/** Prints an unfinished last line and how many lines were dropped, and forgets all. */
+/** Logs an unfinished last line and the number of dropped lines, and forgets everything. */
 void child_stderr_finish(struct child_stderr *e, const char *session_id);
 
 #endif

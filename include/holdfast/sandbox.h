@@ -1,35 +1,38 @@
 /*
- * The sandbox of agents and their commands: the kernel's Landlock keeps them to the files that they
- * are granted, whatever they run, and they get no new privileges. docs/sandbox.md says what this
- * protects and what not. The server itself is not in it.
+ * The sandbox of agents and their commands: the kernel's Landlock confines them to the files that
+ * they are granted, whatever they run, and they cannot gain privileges. docs/sandbox.md says what
+ * this protects and what it does not. The server itself is not in the sandbox.
  */
 #ifndef HOLDFAST_SANDBOX_H
 #define HOLDFAST_SANDBOX_H
 
 #include <stdbool.h>
 
-/* Lists end with NULL, and may be NULL for none; paths are absolute, without symlinks. */
+/* Lists end with NULL and can be NULL; paths are absolute and contain no symlinks. */
 struct sandbox {
-	char **reads; /* besides what every program needs */
-	char **writes; /* and read */
-	char **roots; /* each agent may write, too, what is below the one directory of these that it works in */
-	const char *root; /* that directory, of this agent: it is one of `roots` or below one */
-	const char *tmp; /* a directory of ours, where each agent gets its own TMPDIR */
-	bool sockets; /* Unix sockets may be used, wherever they are */
+	char **reads; /* read-only, in addition to what every program needs */
+	char **writes; /* read and write */
+	/* each agent can also read and write the directory below one of these that it works in */
+	char **roots;
+	const char *root; /* that directory for this agent: one of `roots`, or below one */
+	const char *tmp; /* a directory of the server in which each agent gets its own TMPDIR */
+	bool sockets; /* Unix sockets can be used, wherever they are */
 };
 
-/** The version of the kernel's Landlock, from 1; 0: it has none. */
+/** Returns the version of the kernel's Landlock, from 1 on; 0 if it has none. */
 int sandbox_version(void);
 /**
- * Why agents cannot be confined so: the kernel has no Landlock, or they would get at one of the
- * server's `secrets`, or could change what is `trusted` by it (lists as above, of paths that need not
- * exist). The first secret is its data directory, of which the folder `workspace` may be granted.
- * NULL: they can. The caller frees it.
+ * Checks whether agents can be confined this way. They cannot if the kernel has no Landlock, if
+ * they could reach one of the server's `secrets`, or if they could change something `trusted` by
+ * the server (lists as above; these paths need not exist). The first secret is the server's data
+ * directory; its folder `workspace` may be granted. Returns NULL if all is well, else the reason,
+ * which the caller frees.
  */
 char *sandbox_fault(const struct sandbox *sandbox, char *const *secrets, char *const *trusted);
 /**
- * Confines the calling process and all that it will start, for good, with what a Landlock of this
- * version has. 0, or -1 with errno and the path or the step that failed in *ret_what.
+ * Confines the calling process and everything it will start, irrevocably, using the features of
+ * this version of Landlock. Returns 0, or -1 with errno set and the path or step that failed in
+ * *ret_what.
  */
 int sandbox_enter(const struct sandbox *sandbox, int version, const char **ret_what);
 

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A name, or with a star its beginning. */
+/* Names, or prefixes if they end with a star. */
 static const char *const given[] = {
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM", "TMPDIR", NULL};
-/* These speak of the server itself, to its own process. */
+/* These are addressed to the server process itself. */
 static const char *const never[] = {"HOLDFAST_*", "NOTIFY_SOCKET", "WATCHDOG_*", "LISTEN_*", NULL};
 
-/** Shorter values are parts of other words too often. */
+/** Shorter values occur in other words too often. */
 #define SECRET_MIN 6
 
 static size_t name_length(const char *variable)
@@ -49,7 +49,7 @@ const char *agent_env_fault(const char *entry)
 	return NULL;
 }
 
-/** Where the variable of this name is, or where the next one goes. */
+/** Returns the place of the variable with this name, or the place for a new one. */
 static char **find(char **env, const char *variable)
 {
 	size_t len = name_length(variable);
@@ -104,7 +104,10 @@ char **agent_env_make(char *const *from, char *const *entries)
 	return env;
 }
 
-/** How many bytes of a value the text begins with: all, or those up to the end of a line. */
+/**
+ * Returns how many bytes at the beginning of the text are a secret value: the whole value, or a
+ * part of it up to the end of a line. 0: none.
+ */
 static size_t secret_at(char *const *env, const char *text, size_t left)
 {
 	size_t longest = 0;

@@ -23,32 +23,32 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A killed process may take a while to be gone; one that hangs in the kernel is not waited for. */
+/* Killed processes may take a while to end; those that hang in the kernel are not waited for. */
 #define SWEEP_MS   2000
 #define POLL_MS    20
-#define TREE_DEPTH 32 /* of directories that are open while one is removed */
-#define LOOK_MS    1000 /* so often it looks what the agent uses */
+#define TREE_DEPTH 32 /* directories open at once while a tree is removed */
+#define LOOK_MS    1000 /* how often the usage is measured */
 
 struct guard {
-	pid_t agent; /* also its process group */
+	pid_t agent; /* also the id of its process group */
 	int signals;
 	struct orders orders;
-	uint64_t memory_max; /* bytes; 0: any */
-	uint64_t processes_max; /* 0: any */
-	char *cgroup_dir; /* NULL: none; ours */
+	uint64_t memory_max; /* bytes; 0: no limit */
+	uint64_t processes_max; /* 0: no limit */
+	char *cgroup_dir; /* NULL: none; owned */
 	struct cgroup cgroup;
 	bool has_deadline;
 	struct deadline deadline;
 	bool is_confined;
-	struct sandbox sandbox; /* its lists and `tmp` are ours */
+	struct sandbox sandbox; /* its lists and `tmp` are owned */
 	struct usage reported;
 	int64_t look_at_ms;
 	bool lifeline_over;
-	bool ending; /* the agent was asked to end */
+	bool ending; /* the agent was told to end */
 	int64_t kill_at_ms;
 	bool exited;
-	int status; /* of the agent, as waitpid() has it */
-	bool alone; /* no child is left */
+	int status; /* of the agent, as from waitpid() */
+	bool alone; /* no child process is left */
 };
 
 static void reap(struct guard *g)
@@ -64,7 +64,7 @@ static void reap(struct guard *g)
 	g->alone = pid < 0 && errno == ECHILD;
 }
 
-/** Ends one process and the group that it is in, if that is not ours. */
+/** Kills a process and its process group, unless that is ours. */
 static void kill_one(pid_t pid, void *arg)
 {
 	pid_t group = getpgid(pid);
@@ -75,8 +75,8 @@ static void kill_one(pid_t pid, void *arg)
 }
 
 /**
- * Kills whatever has come from the agent. Whose parent dies becomes a child of ours (we are their
- * subreaper), also one that has left the agent's group, so that after a few rounds nobody is left.
+ * Kills all descendants of the agent. When a parent dies, its children become ours (we are their
+ * subreaper), even those that have left the agent's group, so a few rounds reach everyone.
  */
 static void kill_all(const struct guard *g)
 {
@@ -122,7 +122,7 @@ static void take_signals(struct guard *g)
 	reap(g);
 }
 
-/** The server is gone, or wants the agent to end, perhaps sooner than it was told at first. */
+/** The server is gone, or wants the agent to end, possibly sooner than at first. */
 static void take_order(struct guard *g)
 {
 	int32_t grace_ms;
@@ -136,7 +136,7 @@ static void take_order(struct guard *g)
 	g->kill_at_ms = kill_at_ms < g->kill_at_ms ? kill_at_ms : g->kill_at_ms;
 }
 
-/** What the server has to do from time to time it has not done: it may be stopped. */
+/** Kills the agent if the deadline is over: the server has not moved it, so it may be stopped. */
 static void end_in_time(struct guard *g)
 {
 	if (g->has_deadline && deadline_is_over(&g->deadline)) {
@@ -151,7 +151,7 @@ static void look(struct guard *g)
 		return;
 	}
 	g->look_at_ms = clock_steady_ms() + LOOK_MS;
-	/* Half, because the server adds up what several guards report. */
+	/* Half the limit, because the server adds up the reports of several guards. */
 	struct usage used = g->cgroup_dir ? cgroup_look(&g->cgroup, g->memory_max, g->processes_max)
 					  : descendants_measure(getpid(), g->memory_max / 2);
 	if (memcmp(&used, &g->reported, sizeof(used)) != 0 &&
@@ -160,7 +160,7 @@ static void look(struct guard *g)
 	}
 }
 
-/** Until what comes next has its time; -1: for ever. */
+/** Milliseconds until the next thing is due; -1: nothing is. */
 static int patience_ms(const struct guard *g)
 {
 	bool looks = !g->ending && (g->memory_max > 0 || g->processes_max > 0);
@@ -168,7 +168,7 @@ static int patience_ms(const struct guard *g)
 	return !looks && !g->ending ? -1 : left > 0 ? (int)left : 0;
 }
 
-/** Until the agent has ended by itself, or was asked to and had its time. */
+/** Waits until the agent has ended by itself, or its grace period is over. */
 static void watch(struct guard *g)
 {
 	while (g->ending ? !g->alone && clock_steady_ms() < g->kill_at_ms : !g->exited) {
@@ -191,7 +191,7 @@ static void watch(struct guard *g)
 	}
 }
 
-/** Ends as the agent did, so that whoever waits for us learns how. */
+/** Ends the way the agent did, so that the parent sees its status. */
 static int end_alike(const struct guard *g)
 {
 	if (!g->exited || !WIFSIGNALED(g->status)) {
@@ -214,7 +214,10 @@ static _Noreturn void fail_start(const char *what)
 	_exit(127);
 }
 
-/** Its variables come after the sandbox: HOME says what of it is granted. */
+/**
+ * The agent's variables are set after the sandbox has been entered, because HOME decides what the
+ * sandbox grants.
+ */
 static void confine(const struct guard *g)
 {
 	const char *what;
@@ -230,7 +233,7 @@ static void confine(const struct guard *g)
 static _Noreturn void run_agent(const struct guard *g, pid_t guard, const sigset_t *mask)
 {
 	setpgid(0, 0);
-	/* Should the guard itself be killed. */
+	/* In case the guard itself is killed. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != guard) {
 		_exit(127);
@@ -247,7 +250,10 @@ static _Noreturn void run_agent(const struct guard *g, pid_t guard, const sigset
 	fail_start(g->orders.args[0]);
 }
 
-/** The pipes are the agent's alone; and who lists processes sees the agent once. */
+/**
+ * Leaves the pipes to the agent alone, and blanks our own arguments so that lists of processes show
+ * the agent once.
+ */
 static void step_back(char **args)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -262,7 +268,7 @@ static void step_back(char **args)
 	}
 }
 
-/** 0; -1 with errno. */
+/** Creates the agent's TMPDIR and control groups. Returns 0, or -1 with errno. */
 static int prepare(struct guard *g)
 {
 	int r = g->sandbox.tmp ? mkdir(g->sandbox.tmp, 0700) : 0;
@@ -310,7 +316,7 @@ static bool take_sandbox_arg(struct guard *g, const char *name, const char *valu
 	return true;
 }
 
-/** False if they are not those of process_internal.h. */
+/** Parses the arguments of process_internal.h; returns false if they are invalid. */
 static bool take_args(struct guard *g, int argc, char **argv)
 {
 	int i = 0;
@@ -335,11 +341,14 @@ static bool take_args(struct guard *g, int argc, char **argv)
 static bool take_deadline(struct guard *g)
 {
 	int r = deadline_watch(AGENT_GUARD_DEADLINE, &g->deadline);
-	close(AGENT_GUARD_DEADLINE); /* what is mapped stays */
+	close(AGENT_GUARD_DEADLINE); /* the mapping stays */
 	return r == 0;
 }
 
-/** What it is told, with its own descriptors alone. */
+/**
+ * Reads the orders and the arguments, and makes sure that the agent inherits none of our
+ * descriptors.
+ */
 static bool take_orders(struct guard *g, int argc, char **argv)
 {
 	return fcntl(AGENT_GUARD_LIFELINE, F_SETFD, FD_CLOEXEC) == 0 &&
@@ -385,7 +394,7 @@ int agent_guard_run(int argc, char **argv)
 	watch(&g);
 	if (g.cgroup_dir) {
 		g.look_at_ms = 0;
-		look(&g); /* the kernel may have ended it */
+		look(&g); /* the kernel may have killed it for exceeding a limit */
 		cgroup_kill(&g.cgroup);
 	}
 	sweep(&g);

@@ -13,10 +13,10 @@ struct box {
 	void (*over)(void *owner, enum limit limit, const char *why);
 	void *owner;
 	struct list parts;
-	unsigned long start; /* of the agent, counted */
-	struct usage used; /* by the parts of this start */
+	unsigned long start; /* number of the current start of the agent */
+	struct usage used; /* by the children of this start */
 	bool is_over;
-	char name[ORDERS_NAME_SIZE]; /* of this start, for what it has on disk */
+	char name[ORDERS_NAME_SIZE]; /* of this start, for what it creates on disk */
 };
 
 struct box *box_create(const struct box_rules *rules,
@@ -40,7 +40,7 @@ void box_begin(struct box *box)
 	box->start++;
 	box->used = (struct usage){0};
 	box->is_over = false;
-	/* No other start has had it, of this process or another one. */
+	/* Unique among all starts, of this process and of others. */
 	snprintf(box->name, sizeof(box->name), "%d-%" PRIx64, (int)getpid(), uv_hrtime());
 }
 

@@ -1,4 +1,7 @@
-/* Private to src/process: the words of a seccomp filter, and which machine it is for. */
+/*
+ * Private to src/process: macros for the instructions of a seccomp filter, and the machine's
+ * architecture.
+ */
 #ifndef HOLDFAST_BPF_H
 #define HOLDFAST_BPF_H
 
@@ -7,7 +10,7 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 
-/* Where it is not defined, the numbers of system calls are not known, and there are no filters. */
+/* On other machines the numbers of system calls are not known, and no filters are installed. */
 #if defined(__x86_64__)
 #define ARCH AUDIT_ARCH_X86_64
 #elif defined(__aarch64__)

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #define MOUNT     "/sys/fs/cgroup"
-#define READ_SIZE ((size_t)4096) /* more than the files have that are read here */
+#define READ_SIZE ((size_t)4096) /* the files that are read here are smaller */
 
-/** 0, or -1 with errno. */
+/** Writes a file of a group. Returns 0, or -1 with errno. */
 static int put(const char *dir, const char *name, const char *text)
 {
 	char *path = xprintf("%s/%s", dir, name);
@@ -37,7 +37,7 @@ static int put_number(const char *dir, const char *name, uint64_t number)
 	return put(dir, name, text);
 }
 
-/** What a file has, "" if it cannot be read. The caller frees it. */
+/** Returns the contents of a file, "" if it cannot be read. The caller frees it. */
 static char *get(const char *dir, const char *name)
 {
 	char *path = xprintf("%s/%s", dir, name);
@@ -52,7 +52,7 @@ static char *get(const char *dir, const char *name)
 	return text;
 }
 
-/** Whether a word is in a text of words. */
+/** Whether a text of words separated by spaces contains a word. */
 static bool has_word(const char *text, const char *word)
 {
 	size_t len = strlen(word);
@@ -65,7 +65,7 @@ static bool has_word(const char *text, const char *word)
 	return false;
 }
 
-/* At the start of the server. */
+/* --- startup of the server --- */
 
 static char *find_missing(const char *dir, const struct cgroup_wish *wish)
 {
@@ -87,7 +87,10 @@ static int switch_on(const char *dir, const struct cgroup_wish *wish)
 	return put(dir, "cgroup.subtree_control", order);
 }
 
-/** systemd marks what it delegates; else a group of the user's own, who is not root, is meant. */
+/**
+ * Whether a group is delegated to the server: systemd marks such groups. Without a mark, a server
+ * that does not run as root may use a group that it can write to.
+ */
 static bool is_delegated(const char *dir)
 {
 	char value = '0';
@@ -109,7 +112,11 @@ static bool is_alone(const char *dir)
 	return is_alone;
 }
 
-/** A group that has processes cannot have controlled groups below it: the server makes way. */
+/**
+ * Makes the server's own group usable. A group that contains processes cannot have subgroups with
+ * controllers, so the server moves itself into a subgroup. Returns NULL, or what is wrong (caller
+ * frees).
+ */
 static char *take_own(const char *dir, const struct cgroup_wish *wish)
 {
 	if (!is_delegated(dir)) {
@@ -163,7 +170,7 @@ char *cgroup_find(const char *given, const struct cgroup_wish *wish, const char 
 	return dir;
 }
 
-/* In a guard. */
+/* --- guards --- */
 
 int cgroup_make(struct cgroup *group, const char *dir, uint64_t memory_max, uint64_t processes_max)
 {
@@ -172,7 +179,7 @@ int cgroup_make(struct cgroup *group, const char *dir, uint64_t memory_max, uint
 	int r = mkdir(dir, 0755) == 0 || errno == EEXIST ? 0 : -1;
 	if (r == 0 && memory_max > 0) {
 		r = put_number(dir, "memory.max", memory_max);
-		/* Not everywhere; without them it is bounded all the same. */
+		/* Not every kernel has these; the limit works without them. */
 		put(dir, "memory.swap.max", "0");
 		put(dir, "memory.oom.group", "1");
 	}
@@ -187,7 +194,7 @@ int cgroup_join(const struct cgroup *group)
 	return put_number(group->part, "cgroup.procs", (uint64_t)getpid());
 }
 
-/** Whether a counter of a file of events is above zero. */
+/** Whether a counter in an events file is above zero. */
 static bool has_happened(const char *dir, const char *file, const char *event)
 {
 	char *text = get(dir, file);

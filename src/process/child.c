@@ -12,11 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What may wait for a child that does not read its stdin, on top of the message that comes last. */
+/*
+ * Most bytes queued for a child that does not read its stdin, not counting the message that exceeds
+ * this.
+ */
 #define WRITE_QUEUE_MAX ((size_t)8 * 1024 * 1024)
 /*
- * A descendant that has left the group may hold the child's stdout open: this long is waited for
- * it.
+ * How long output is awaited after the exit: a descendant that has left the group may keep the
+ * child's stdout open.
  */
 #define DRAIN_MS 1000
 #define POLL_MS  20
@@ -29,19 +32,19 @@ struct child {
 	uv_pipe_t in;
 	uv_pipe_t out;
 	uv_pipe_t err;
-	uv_pipe_t lifeline; /* of its guard, if it has one, which reports here */
+	uv_pipe_t lifeline; /* of its guard, which also reports here; unused without a guard */
 	uv_timer_t timer;
-	bool has_child; /* `process` was started, and is not released */
+	bool has_child; /* `process` was started and is not released yet */
 	unsigned open_handles;
 	const struct child_ops *ops;
 	void *owner;
 	int grace_ms;
 	bool one_output;
 	bool guarded;
-	bool is_alone; /* it leaves nobody behind in its group */
+	bool is_alone; /* its process group has no other processes */
 	enum stop_stage stage;
 	uint64_t kill_at_ms; /* while it is being ended */
-	bool ending; /* child_end() */
+	bool ending; /* child_end() was called */
 	bool closing;
 	bool exited;
 	bool output_ended;
@@ -50,10 +53,10 @@ struct child {
 	int term_signal;
 	struct box *box; /* NULL: none */
 	struct box_part part;
-	struct usage report; /* of the guard, as far as it was read */
+	struct usage report; /* of the guard; `report_len` bytes of it have been read */
 	size_t report_len;
 	bool report_ended;
-	char read_buf[64 * 1024]; /* for both pipes: each read is consumed before the next */
+	char read_buf[64 * 1024]; /* shared by both pipes: each read is consumed before the next */
 };
 
 struct pending_write {
@@ -96,7 +99,10 @@ static void close_all(struct child *p)
 	close_once((uv_handle_t *)&p->timer);
 }
 
-/** A guard keeps to the grace itself, and then needs a while to see everybody dead. */
+/**
+ * How long to wait before SIGKILL. A guard enforces the grace period itself, and then needs time to
+ * see everyone dead.
+ */
 static uint64_t patience_ms(const struct child *p)
 {
 	return (uint64_t)p->grace_ms + (p->guarded ? GUARD_MS : 0);
@@ -105,8 +111,8 @@ static uint64_t patience_ms(const struct child *p)
 static void signal_group(struct child *p, int signal_number)
 {
 	/*
-	 * An id is not given away while a group has it, so at worst this finds nobody. A guard is
-	 * its whole group, and leaves nobody behind; nor does the helper.
+	 * An id is not reused while a process group has it, so at worst this finds no process. A
+	 * guard is alone in its group and leaves no process behind; so is the helper.
 	 */
 	if (p->has_child && !(p->is_alone && p->exited)) {
 		spawned_signal(&p->process, signal_number);
@@ -137,7 +143,7 @@ static void escalate(struct child *p)
 	}
 }
 
-/** The leader is gone; the rest of the group has what is left of the grace to follow. */
+/** The leader is gone; the rest of its group has the remainder of the grace period to follow. */
 static void await_group(struct child *p)
 {
 	bool empty = p->is_alone || (kill(-p->process.pid, 0) < 0 && errno == ESRCH);
@@ -149,7 +155,10 @@ static void await_group(struct child *p)
 	uv_timer_start(&p->timer, handle_timer, POLL_MS, 0);
 }
 
-/** What it wrote right before its end may not be read yet, and says why it ended. */
+/**
+ * Reads what the child wrote to stderr right before its end and we have not read yet: it often says
+ * why it ended.
+ */
 static void read_last_errors(struct child *p)
 {
 	char bytes[4096];
@@ -207,7 +216,10 @@ static void handle_exit(struct spawned *process, int status)
 	finish_if_drained(p);
 }
 
-/** It can never answer again, or never be asked. Most end by themselves when stdin is closed. */
+/**
+ * The child has closed stdout or stdin, so talking to it is over. Most programs end by themselves
+ * once their stdin is closed.
+ */
 static void hang_up(struct child *p)
 {
 	if (!p->exited && !p->ending && p->stage == STOP_NONE) {
@@ -222,7 +234,7 @@ static void handle_output_end(struct child *p)
 	uv_read_stop((uv_stream_t *)&p->out);
 	p->output_ended = true;
 	finish_if_drained(p);
-	/* A command of a terminal may go on in silence; an agent without a voice is none. */
+	/* A terminal command may continue silently; an agent that cannot answer is useless. */
 	if (!p->one_output) {
 		hang_up(p);
 	}
@@ -277,7 +289,10 @@ static void handle_report(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 	}
 }
 
-/** Makes a socket or a pipe of which one end is `ours`; *ret_end, to be closed, is the child's. */
+/**
+ * Creates a socket or pipe: `ours` gets one end, and *ret_end is the child's, which the caller
+ * closes.
+ */
 static int open_pipe(uv_pipe_t *ours, bool is_socket, int *ret_end)
 {
 	int ends[2];
@@ -296,7 +311,10 @@ static int open_pipe(uv_pipe_t *ours, bool is_socket, int *ret_end)
 	return 0;
 }
 
-/** 0 or a negative errno; *request has what is open then. */
+/**
+ * Opens the pipes. Returns 0 or a negative errno; in both cases *request holds the ends that are
+ * open.
+ */
 static int open_pipes(struct child *p, struct spawn_request *request)
 {
 	int err = 0;
@@ -304,7 +322,10 @@ static int open_pipes(struct child *p, struct spawn_request *request)
 		err = open_pipe(&p->in, true, &request->in);
 		err = err < 0 ? err : open_pipe(&p->err, true, &request->err);
 	}
-	/* stdout and stderr share a pipe, which programs may open again as /dev/stdout. */
+	/*
+	 * A pipe if stdout and stderr share it: programs can open /dev/stdout again then, which a
+	 * socket does not allow.
+	 */
 	err = err < 0 ? err : open_pipe(&p->out, !p->one_output, &request->out);
 	if (err == 0 && p->guarded) {
 		err = open_pipe(&p->lifeline, true, &request->lifeline);
@@ -435,7 +456,7 @@ void child_terminate(struct child *p)
 	}
 }
 
-/** Whoever is told to end has no more time than this. */
+/** Lowers the grace period, if it is longer. */
 static void shorten_grace(struct child *p, int32_t ms)
 {
 	uv_buf_t order = uv_buf_init((char *)&ms, sizeof(ms));

@@ -1,4 +1,7 @@
-/* How long guards leave their agents alive: one number in memory that the server and the guards share. */
+/*
+ * The deadline until which guards let their agents live: one number in memory that the server and
+ * the guards share.
+ */
 #include "process_internal.h"
 
 #include <errno.h>
@@ -43,10 +46,10 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/** 0: `timer` can be read from then on; -1 with errno. */
+/** Makes `timer` readable from `at_ms` on. Returns 0, or -1 with errno. */
 static int set_timer(int timer, int64_t at_ms)
 {
-	at_ms = at_ms > 0 ? at_ms : 1; /* 0 would be never */
+	at_ms = at_ms > 0 ? at_ms : 1; /* 0 would disarm the timer */
 	const struct itimerspec wanted = {
 		.it_value = {.tv_sec = at_ms / 1000, .tv_nsec = (at_ms % 1000) * 1000000}};
 	return timerfd_settime(timer, TFD_TIMER_ABSTIME, &wanted, NULL);
@@ -59,7 +62,9 @@ int deadline_watch(int fd, struct deadline *deadline)
 		return -1;
 	}
 	deadline->at_ms = page;
-	/* One that goes on while the machine sleeps: it wakes us at once when that is over. */
+	/*
+	 * CLOCK_BOOTTIME advances during suspend, so a timer that expired meanwhile fires at once.
+	 */
 	deadline->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 	return deadline->timer < 0 ? -1 : set_timer(deadline->timer, atomic_load(deadline->at_ms));
 }

@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 /*
- * The processes that have come from one, found from parent to child (/proc/PID/task/TID/children).
- * Who starts others meanwhile may be missed, so who needs all of them looks again.
+ * Finds the descendants of a process, from parents to children (/proc/PID/task/TID/children).
+ * Processes that start others meanwhile may be missed, so callers that need all of them repeat the
+ * search.
  */
 
 #define READ_SIZE ((size_t)4096)
@@ -30,7 +31,7 @@ static void add_pid(struct pids *list, pid_t pid)
 	list->pids[list->count++] = pid;
 }
 
-/** The text of a file of /proc; "" if its process is gone. To be borrowed until the next call. */
+/** Returns the text of a file in /proc, "" if its process is gone. Borrowed until the next call. */
 static char *read_file(struct buffer *text, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -48,7 +49,7 @@ static char *read_file(struct buffer *text, const char *path)
 	return text->data;
 }
 
-/** Each thread has the children that it has started. */
+/** Adds the children of a process; each thread lists those that it has started. */
 static void add_children(struct pids *list, struct buffer *text, pid_t pid)
 {
 	char path[64];
@@ -90,7 +91,7 @@ struct sum {
 	bool exact;
 };
 
-/** The number behind a name in the text of a file; 0 if it is not there. */
+/** Returns the number that follows a name in a text; 0 if the name is missing. */
 static uint64_t number_of(const char *text, const char *name)
 {
 	const char *at = strstr(text, name);
@@ -107,7 +108,10 @@ static void add_usage(pid_t pid, void *arg)
 		       number_of(text, "\nVmSwap:");
 	sum->usage.processes += number_of(text, "\nThreads:");
 	if (sum->exact && kib > 0) {
-		/* What is shared is counted in parts; of a process that hides it there is no such file. */
+		/*
+		 * Pss counts shared memory proportionally. The file is unreadable for processes
+		 * that are not dumpable.
+		 */
 		snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
 		text = read_file(&sum->text, path);
 		uint64_t exact = number_of(text, "\nPss_Anon:") + number_of(text, "\nPss_Shmem:") +

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More than the kernel lets a program have of arguments and variables. */
+/* More than the kernel allows for arguments and variables. */
 #define ORDERS_MAX  ((size_t)16 * 1024 * 1024)
 #define STRINGS_MAX ((size_t)1024 * 1024)
 
@@ -39,7 +39,7 @@ static void code_strings(struct codec *c, char ***list)
 {
 	size_t count = c->out ? count_strings(*list) : 0;
 	CODE(c, count, 4);
-	/* Each has its length, so a count that is too high is no reason to take memory. */
+	/* Each string takes at least 4 bytes, so an impossible count allocates nothing. */
 	if (!c->out && (count > STRINGS_MAX || count > c->in.len / 4)) {
 		c->in.failed = true;
 		count = 0;
@@ -88,7 +88,7 @@ int orders_write(struct orders *orders)
 	return fd;
 }
 
-/** 0 and the bytes, or a negative errno. */
+/** Reads the whole file. Returns 0 or a negative errno. */
 static int read_all(int fd, struct buffer *bytes)
 {
 	struct stat st;
@@ -110,7 +110,7 @@ static int read_all(int fd, struct buffer *bytes)
 	return 0;
 }
 
-/** It becomes part of paths. */
+/** Whether a name is valid: it becomes part of paths. */
 static bool is_name(const char *name)
 {
 	size_t len = strlen(name);

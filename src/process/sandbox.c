@@ -18,7 +18,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Headers of Debian 12 know the first two versions; the numbers are the kernel's for good. */
+/*
+ * The headers of Debian 12 define only the first two versions; the kernel's numbers never change.
+ */
 #define FS_EXECUTE    (1ULL << 0)
 #define FS_WRITE_FILE (1ULL << 1)
 #define FS_READ_FILE  (1ULL << 2)
@@ -42,8 +44,9 @@ struct ruleset {
 };
 
 /*
- * What nearly every program reads. Of /etc only what is no secret anywhere; of /proc, Landlock keeps
- * from them what belongs to processes out of the sandbox. What is missing is left out.
+ * What nearly every program reads. From /etc, only files that are not secret on any system; in
+ * /proc, Landlock hides what belongs to processes outside of the sandbox. Paths that do not exist
+ * are skipped.
  */
 static const char *const usual[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
 	"/proc", "/sys/devices/system", "/sys/fs/cgroup", "/etc/alternatives", "/etc/bash.bashrc",
@@ -59,7 +62,7 @@ static const char *const usual[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "
 	"/etc/timezone", NULL};
 static const char *const devices[] = {
 	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", NULL};
-/* Below the home: without them git does not even start if they are there. */
+/* Below the home directory: git does not start if these exist but cannot be read. */
 static const char *const of_home[] = {
 	".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes", NULL};
 
@@ -70,22 +73,26 @@ int sandbox_version(void)
 	return version > 0 ? (int)version : 0;
 }
 
-/** All that a version can forbid. */
+/** All file access rights that a version knows. */
 static uint64_t all_of(int version)
 {
 	int bits = version >= 5 ? 16 : version >= 3 ? 15 : version == 2 ? 14 : 13;
 	return (1ULL << bits) - 1;
 }
 
-/* What goes beneath a path. */
+/* --- granting paths --- */
 
-/* Of a path. */
+/* Flags of grant(). */
 enum {
-	NEEDED = 1, /* it must be there */
-	NO_LINKS = 2, /* an agent may have put one there since it was resolved */
+	NEEDED = 1, /* the path must exist */
+	/* refuse symlinks: an agent may have put one there since the path was resolved */
+	NO_LINKS = 2,
 };
 
-/** 0; -1 with errno. What is not there is left out, unless it is NEEDED. */
+/**
+ * Grants access to a path and what is below it. Returns 0, or -1 with errno. A path that does not
+ * exist is skipped unless it is NEEDED.
+ */
 static int grant(int rules, const char *path, uint64_t access, int flags)
 {
 	struct stat st;
@@ -121,7 +128,7 @@ static int grant_each(int rules, char *const *paths, uint64_t access, const char
 	return 0;
 }
 
-/** The directory that the agent works in, if it is below one of the roots. */
+/** Grants the directory that the agent works in, which must be below one of the roots. */
 static int grant_root(
 	int rules, const struct sandbox *sandbox, uint64_t access, const char **ret_what)
 {
@@ -166,9 +173,12 @@ static int grant_all(int rules, const struct sandbox *sandbox, uint64_t all, con
 	return r < 0 ? r : grant_root(rules, sandbox, write, ret_what);
 }
 
-/* Entering it. */
+/* --- entering the sandbox --- */
 
-/** A server that runs as root would give agents what Landlock does not keep from them. */
+/**
+ * Drops all capabilities: a server that runs as root would pass on rights that Landlock does not
+ * restrict.
+ */
 static void drop_capabilities(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -205,9 +215,9 @@ int sandbox_enter(const struct sandbox *sandbox, int version, const char **ret_w
 	return r < 0 ? r : sandbox_filter(sandbox->sockets, version >= 3);
 }
 
-/* Whether it makes sense. */
+/* --- checking the configuration --- */
 
-/** With the symlinks of that part of it resolved which is there. The caller frees it. */
+/** Resolves the symlinks in the part of the path that exists. The caller frees the result. */
 static char *resolve(const char *path)
 {
 	char *real = realpath(path, NULL);
@@ -223,7 +233,9 @@ static char *resolve(const char *path)
 	return real;
 }
 
-/** Whether who is granted `root` gets at the secret; the data directory's workspace is none. */
+/**
+ * Whether granting `root` gives access to the secret. The data directory's workspace is not secret.
+ */
 static bool reveals(const char *root, const char *secret, bool is_data)
 {
 	if (path_is_within(secret, root)) {

@@ -9,9 +9,10 @@
 #include <sys/syscall.h>
 
 /*
- * The system calls that would lead around Landlock, refused with seccomp: Unix sockets, which it does
- * not know as files; io_uring, which makes sockets without a system call that could be looked at;
- * and, where it is too old for it, truncating a file that is not open for writing.
+ * Refuses, with seccomp, the system calls that would lead around Landlock: Unix sockets, which
+ * Landlock does not treat as files; io_uring, which creates sockets without a system call that a
+ * filter sees; and, where Landlock is too old to control it, truncating a file that is not open for
+ * writing.
  */
 
 #ifdef ARCH
@@ -22,7 +23,7 @@ static int install(struct sock_filter *filter, size_t count)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
 }
 
-/** The other sets of system calls that this machine has, for 32-bit programs, and io_uring. */
+/** Forbids the system calls of 32-bit programs, x32, and io_uring. */
 static int forbid_side_doors(void)
 {
 	struct sock_filter filter[] = {
@@ -52,14 +53,17 @@ static int forbid_sockets(void)
 	return install(filter, sizeof(filter) / sizeof(filter[0]));
 }
 
-/** Of what is not opened for writing, which Landlock knows from its first version on. */
+/**
+ * Forbids truncating files that are not opened for writing. Opening for writing is controlled by
+ * every version of Landlock.
+ */
 static int forbid_truncating(void)
 {
 	struct sock_filter filter[] = {
 		LOAD(nr),
 		SKIP_UNLESS(BPF_JEQ, SYS_truncate, 1),
 		ANSWER(EACCES),
-		SKIP_UNLESS(BPF_JEQ, SYS_openat2, 1), /* its flags cannot be seen */
+		SKIP_UNLESS(BPF_JEQ, SYS_openat2, 1), /* a filter cannot see its flags */
 		ANSWER(ENOSYS),
 #ifdef SYS_open
 		SKIP_UNLESS(BPF_JEQ, SYS_open, 2),

@@ -29,16 +29,16 @@ const char *server_filter_lack(void)
 
 #ifdef ARCH
 
-/* Refused whatever their arguments are. Those that a machine does not have are left out. */
+/* Refused whatever their arguments are. Calls that a machine does not have are left out. */
 static const uint32_t refused[] = {
-	/* Programs and processes. */
+	/* Starting programs and processes. */
 	SYS_execve,
 	SYS_execveat,
 #ifdef SYS_fork
 	SYS_fork,
 	SYS_vfork,
 #endif
-	/* Other processes; kill() and tgkill() come below. */
+	/* Accessing other processes; kill() and tgkill() are handled below. */
 	SYS_tkill,
 	SYS_rt_sigqueueinfo,
 	SYS_rt_tgsigqueueinfo,
@@ -49,7 +49,7 @@ static const uint32_t refused[] = {
 	SYS_process_vm_writev,
 	SYS_process_madvise,
 	SYS_kcmp,
-	/* What is where. */
+	/* Mounts and namespaces. */
 	SYS_mount,
 	SYS_umount2,
 	SYS_pivot_root,
@@ -64,7 +64,7 @@ static const uint32_t refused[] = {
 	SYS_unshare,
 	SYS_setns,
 	SYS_open_by_handle_at,
-	/* What the kernel does for few, and where its holes were. */
+	/* Rarely needed, and often the place of kernel vulnerabilities. */
 	SYS_bpf,
 	SYS_perf_event_open,
 	SYS_userfaultfd,
@@ -77,7 +77,7 @@ static const uint32_t refused[] = {
 #ifdef SYS_modify_ldt
 	SYS_modify_ldt,
 #endif
-	/* Who it is. */
+	/* Identity. */
 	SYS_setuid,
 	SYS_setgid,
 	SYS_setreuid,
@@ -115,7 +115,7 @@ static const uint32_t refused[] = {
 
 #define REFUSED_COUNT (sizeof(refused) / sizeof(refused[0]))
 
-/** For all threads at once. 0 or a negative errno. */
+/** Installs a filter for all threads at once. Returns 0 or a negative errno. */
 static int install(struct sock_filter *filter, size_t count)
 {
 	struct sock_fprog program = {.len = (unsigned short)count, .filter = filter};
@@ -123,7 +123,7 @@ static int install(struct sock_filter *filter, size_t count)
 		return -errno;
 	}
 	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-	/* A positive answer names a thread that has another filter. */
+	/* A positive result is the id of a thread that has a different filter. */
 	return r < 0 ? -errno : r > 0 ? -EBUSY : 0;
 }
 
@@ -137,7 +137,10 @@ int server_filter(void)
 		LOAD(nr),
 		SKIP_UNLESS(BPF_JGE, X32_BIT, 1),
 		ANSWER(ENOSYS),
-		/* Its flags cannot be seen; the C library then takes clone(), for threads. */
+		/*
+		 * A filter cannot see its flags. On ENOSYS the C library falls back to clone(), for
+		 * threads.
+		 */
 		SKIP_UNLESS(BPF_JEQ, SYS_clone3, 1),
 		ANSWER(ENOSYS),
 		SKIP_UNLESS(BPF_JEQ, SYS_clone, 4),
@@ -145,7 +148,10 @@ int server_filter(void)
 		SKIP_UNLESS(BPF_JSET, CLONE_THREAD, 1),
 		ALLOW,
 		ANSWER(EPERM),
-		/* To itself, or no signal: whether there is such a process. */
+		/*
+		 * Allowed: any signal to the server itself, and signal 0, which tests whether a
+		 * process exists.
+		 */
 		SKIP_UNLESS(BPF_JEQ, SYS_kill, 4),
 		LOAD(args[1]),
 		SKIP_IF(BPF_JEQ, 0, 5), /* to ALLOW */

@@ -15,21 +15,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One that takes no order, or does not answer it, for so long counts as lost. */
+/* A spawner that does not take or answer an order within this time counts as lost. */
 #define PATIENCE_MS 30000
-/* At the end: until it is gone. */
+/* How long spawner_close() waits for the process to end. */
 #define LEAVE_MS 1000
 
 struct spawner {
-	uv_poll_t *exits; /* a pipe of struct spawn_answer */
-	uv_timer_t *stuck; /* tells that it is lost, from the loop */
+	uv_poll_t *exits; /* watches a pipe of struct spawn_answer */
+	uv_timer_t *stuck; /* reports from the loop that the spawner is lost */
 	int exits_fd;
 	int socket;
 	pid_t pid;
 	bool has_guards;
 	bool has_helper;
 	bool is_lost;
-	int grace_ms; /* the most that children get when they are told to end */
+	int grace_ms; /* longest grace period of children that are told to end */
 	atomic_llong *deadline; /* NULL: none */
 	struct list children; /* struct spawned */
 	uint64_t last_id;
@@ -59,9 +59,9 @@ bool spawner_has_guards(const struct spawner *spawner)
 	return spawner->has_guards;
 }
 
-/* The children. */
+/* --- children --- */
 
-/** The loop goes on while there are some. */
+/** Children keep the loop alive. */
 static void add(struct spawner *spawner, struct spawned *child)
 {
 	list_append(&spawner->children, &child->link);
@@ -123,9 +123,12 @@ static void handle_exits(uv_poll_t *handle, int status, int events)
 	}
 }
 
-/* The orders. */
+/* --- orders --- */
 
-/** Who gave the order may not be told from here that all is over. */
+/**
+ * The spawner is lost. lost() must not be called while an order is being given, so the timer does
+ * it.
+ */
 static int give_up(struct spawner *spawner, int err)
 {
 	uv_timer_start(spawner->stuck, handle_stuck, 0, 0);
@@ -166,7 +169,7 @@ static int send_order(
 			err = await(spawner, POLLOUT);
 		}
 		if (err == -ETOOMANYREFS) {
-			return err; /* as many descriptors are on their way as may be */
+			return err; /* too many descriptors are in flight */
 		}
 		if (err < 0 && err != -EINTR) {
 			return give_up(spawner, err);
@@ -250,9 +253,12 @@ void spawned_release(struct spawned *child)
 	drop(child->spawner, child);
 }
 
-/* Its life. */
+/* --- lifecycle --- */
 
-/** The arguments of the spawner; the strings are borrowed, those of `rules` too. */
+/**
+ * Builds the arguments of the spawner; the strings are borrowed, also from `rules`. The caller
+ * frees the list.
+ */
 static char **make_args(const struct spawner_config *config, struct buffer *rules)
 {
 	if (config->rules) {
@@ -277,17 +283,17 @@ static char **make_args(const struct spawner_config *config, struct buffer *rule
 	return args;
 }
 
-/* SPAWNER_SOCKET and those behind it. */
+/* SPAWNER_SOCKET and the descriptors that follow it. */
 #define FDS 3
 
-/** In the child: goes on as the spawner. */
+/** In the child process: becomes the spawner. */
 static _Noreturn void become(bool is_program, char **args, const int fds[FDS])
 {
 	size_t argc = 0;
 	while (args[argc]) {
 		argc++;
 	}
-	/* Out of the way of the numbers that they get. */
+	/* Moves them away from the numbers that they will get. */
 	int high[FDS];
 	for (int i = 0; i < FDS; i++) {
 		high[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, SPAWNER_SOCKET + FDS);
@@ -297,7 +303,7 @@ static _Noreturn void become(bool is_program, char **args, const int fds[FDS])
 			_exit(127);
 		}
 	}
-	/* By its name first: under valgrind the link leads to that. */
+	/* Try the file's name first: under valgrind only that works. */
 	char *path = is_program ? realpath(SELF_PROGRAM, NULL) : NULL;
 	if (path) {
 		execv(path, args);
@@ -374,7 +380,7 @@ int spawner_create(uv_loop_t *loop, const struct spawner_config *config, void (*
 	list_init(&spawner->children);
 	spawner->stuck = loop_timer(loop, spawner);
 	spawner->exits = xmalloc(sizeof(*spawner->exits));
-	uv_poll_init(loop, spawner->exits, spawner->exits_fd); /* which it makes non-blocking */
+	uv_poll_init(loop, spawner->exits, spawner->exits_fd); /* sets it to non-blocking */
 	spawner->exits->data = spawner;
 	uv_poll_start(spawner->exits, UV_READABLE, handle_exits);
 	uv_unref((uv_handle_t *)spawner->exits);

@@ -17,32 +17,32 @@
 #include <unistd.h>
 
 /*
- * The spawner itself: one thread, which takes an order, does it and answers it. How children have
- * ended goes out by another pipe, and waits here if the server does not read.
+ * The spawner process: one thread that takes an order, executes it and answers it. Exit statuses of
+ * children go out through another pipe; they are kept here while the server does not read.
  */
 
 struct spawned_process {
 	struct list link;
 	uint64_t id;
-	pid_t pid; /* also its process group and session */
-	int status; /* once it has exited, as waitpid() has it */
-	bool is_alone; /* it leaves nobody behind in its group */
+	pid_t pid; /* also the id of its process group and session */
+	int status; /* once it has exited, as from waitpid() */
+	bool is_alone; /* its process group has no other processes */
 	bool exited;
-	bool told; /* that it has exited */
-	bool released; /* the server wants to hear nothing more of it */
+	bool told; /* the server was told that it has exited */
+	bool released; /* the server has forgotten it */
 };
 
 struct spawner_process {
-	char *helper; /* its command; "": none */
+	char *helper; /* command of this program; "": none */
 	bool has_guards;
 	bool has_deadline;
 	char **rules; /* the guards' arguments */
-	sigset_t mask; /* of signals, as it was before */
+	sigset_t mask; /* signal mask at the start */
 	int signals;
 	struct list children;
 };
 
-/* In the child: what it becomes. */
+/* --- in the child process --- */
 
 static _Noreturn void fail(int report)
 {
@@ -58,7 +58,7 @@ static void place(int fd, int target, int report)
 	}
 }
 
-/** stdin, stdout and stderr, and what a guard has; the rest is closed by itself. */
+/** Places stdin, stdout, stderr and the descriptors of a guard; the others are closed on exec. */
 static void place_descriptors(const struct spawner_process *s, const struct spawn_order *order,
 	const int *fds, int report)
 {
@@ -135,7 +135,7 @@ static _Noreturn void become(const struct spawner_process *s, const struct spawn
 	fail(report);
 }
 
-/* The orders. */
+/* --- orders --- */
 
 static struct spawned_process *find(const struct spawner_process *s, uint64_t id)
 {
@@ -148,7 +148,10 @@ static struct spawned_process *find(const struct spawner_process *s, uint64_t id
 	return NULL;
 }
 
-/** Its pid, or a negative errno. Waits until it has become what was asked for. */
+/**
+ * Starts a process and waits until it has executed its program. Returns its pid or a negative
+ * errno.
+ */
 static pid_t start(const struct spawner_process *s, const struct spawn_order *order, const int *fds)
 {
 	int report[2];
@@ -156,7 +159,11 @@ static pid_t start(const struct spawner_process *s, const struct spawn_order *or
 		return -errno;
 	}
 	int err = 0;
-	/* In a copy of the server, fork() runs handlers of libuv: they close its pipe, whose numbers are others' now. */
+	/*
+	 * _Fork() skips libuv's fork handlers, which run if this process is a forked copy of the
+	 * server. They would close the numbers of libuv's pipe, which belong to other descriptors
+	 * now.
+	 */
 	pid_t pid = _Fork();
 	if (pid == 0) {
 		become(s, order, fds, report[1]);
@@ -172,7 +179,7 @@ static pid_t start(const struct spawner_process *s, const struct spawn_order *or
 	return err ? -err : pid;
 }
 
-/** Whether the server may ask for this, with so many descriptors. */
+/** Whether an order is allowed, given the number of descriptors that came with it. */
 static bool is_allowed(const struct spawner_process *s, const struct spawn_order *order, int count)
 {
 	if (order->has_orders > 1 || order->one_output > 1 || order->guarded > 1) {
@@ -218,7 +225,7 @@ static void take_order(
 	if (order->kind == SPAWN_START) {
 		take_start(s, order, fds, count);
 	} else if (child && order->kind == SPAWN_SIGNAL) {
-		/* The group of one that was waited for may be another one's by now. */
+		/* The group id of a reaped process may belong to another group by now. */
 		if (!child->exited || !child->is_alone) {
 			kill(-child->pid, order->signal);
 		}
@@ -228,7 +235,7 @@ static void take_order(
 	}
 }
 
-/** False if the server is gone. */
+/** Receives and executes one order. Returns false if the server is gone. */
 static bool receive(struct spawner_process *s)
 {
 	struct spawn_order order;
@@ -245,7 +252,8 @@ static bool receive(struct spawner_process *s)
 	if (len < 0) {
 		return errno == EAGAIN || errno == EINTR;
 	}
-	int fds[sizeof(control) / sizeof(int)]; /* it is padded: more than are wanted may come */
+	/* CMSG_SPACE pads, so more descriptors than expected can arrive */
+	int fds[sizeof(control) / sizeof(int)];
 	int count = 0;
 	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
 	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
@@ -254,7 +262,7 @@ static bool receive(struct spawner_process *s)
 	}
 	bool is_order = len == (ssize_t)sizeof(order) && !(msg.msg_flags & MSG_TRUNC);
 	if (is_order) {
-		/* Cut short: there were not enough numbers left for all of them. */
+		/* Truncated: too few descriptors were free to receive all of them. */
 		take_order(s, &order, fds, msg.msg_flags & MSG_CTRUNC ? -1 : count);
 	}
 	while (count > 0) {
@@ -263,7 +271,7 @@ static bool receive(struct spawner_process *s)
 	return is_order;
 }
 
-/* The ends. */
+/* --- exits --- */
 
 static void reap(struct spawner_process *s)
 {
@@ -285,7 +293,7 @@ static void reap(struct spawner_process *s)
 	}
 }
 
-/** Whether the server takes no more for now. */
+/** Reports exits to the server. Returns true if the pipe is full for now. */
 static bool tell_exits(struct spawner_process *s)
 {
 	list_for_each(link, &s->children) {
@@ -302,9 +310,12 @@ static bool tell_exits(struct spawner_process *s)
 	return false;
 }
 
-/* Its life. */
+/* --- lifecycle --- */
 
-/** Below it only what it was given, so that no descriptor gets the number of a standard one. */
+/**
+ * Prepares the descriptors: 0 to 2 are open, so that no other descriptor gets their numbers, and
+ * only those that belong to the spawner are left.
+ */
 static bool take_descriptors(struct spawner_process *s)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -314,7 +325,7 @@ static bool take_descriptors(struct spawner_process *s)
 	if (null >= 0) {
 		dup2(null, STDIN_FILENO);
 	}
-	/* What whoever started the server left open for it. */
+	/* Descriptors that the parent of the server left open. */
 	close_range((s->has_deadline ? SPAWNER_DEADLINE : SPAWNER_EXITS) + 1, ~0U, 0);
 	sigset_t set;
 	sigemptyset(&set);
@@ -350,7 +361,7 @@ int spawner_run(int argc, char **argv)
 	s.has_guards = strcmp(argv[1], SPAWNER_GUARDED) == 0;
 	s.rules = argv + 2;
 	list_init(&s.children);
-	/* It ends with the server, and not with a terminal or a service that is told to stop. */
+	/* It must end with the server, not when a terminal or service is told to stop. */
 	setsid();
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
