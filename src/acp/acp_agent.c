@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the owner asks, and the life of it all. */
+/* The public interface of the room, and the lifecycle of an agent. */
 
 #define CANCEL_GRACE_MS  10000
 #define START_TIMEOUT_MS 120000

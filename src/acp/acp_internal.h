@@ -1,12 +1,12 @@
 /*
  * Private to src/acp, the room that speaks ACP with one agent: acp_process.c starts and stops its
- * process, acp_session.c talks with it, acp_requests.c hears what it asks, acp_resume.c has it go
- * on with an earlier session, acp_settings.c sets what clients ask for, acp_state.c tells what is
- * beside the conversation, acp_updates.c translates.
+ * process, acp_session.c talks to it, acp_requests.c handles its requests, acp_resume.c resumes an
+ * earlier session, acp_settings.c changes the settings that clients ask for, acp_state.c reports
+ * what does not belong to the conversation, acp_updates.c translates.
  *
- * Files and commands are the workspace's, pipes and processes the process room's, comparing a
- * replay with the log is reconcile's: each is used through its header alone. What a log, a store or
- * an observer is, nobody here knows.
+ * Files and commands belong to the workspace room, pipes and processes to the process room, and
+ * comparing a replay with the log to the reconcile room; each is used through its public header
+ * alone. Nothing here knows what a log, a store or an observer is.
  */
 #ifndef HOLDFAST_ACP_INTERNAL_H
 #define HOLDFAST_ACP_INTERNAL_H
@@ -27,97 +27,101 @@
 enum acp_stage {
 	ACP_IDLE,
 	ACP_INITIALIZING,
-	ACP_LOGGING_IN, /* authenticate was sent before there is a session */
+	ACP_LOGGING_IN, /* authenticate was sent; the session has not begun */
 	ACP_RESUMING, /* session/resume was sent */
-	ACP_RECALLING, /* the owner reads what the log has */
+	ACP_RECALLING, /* waiting for the owner to pass on the log */
 	ACP_LOADING, /* session/load was sent */
-	ACP_SETTLING, /* and answered, but some tell more of the history behind that */
+	/* session/load was answered; some agents replay more of the history afterwards */
+	ACP_SETTLING,
 	ACP_NEW_SESSION,
 	ACP_READY,
 };
 
-/* The process that is spoken with, if any, and how the starts went. acp_process.c */
+/* The agent's process, if it is running, and how earlier starts went. acp_process.c */
 struct acp_process {
 	struct child *child;
-	struct box *box; /* of the child and its commands */
-	unsigned open; /* children that are not closed yet, the one above among them */
+	struct box *box; /* for the child and its commands */
+	unsigned open; /* children that are not closed yet, including `child` */
 	struct json_lines lines;
 	struct child_stderr errors;
 	uint64_t start_ms; /* since 1970 */
-	bool exited; /* and all its output was pushed into `lines` */
+	bool exited; /* it has exited, and all its output is in `lines` */
 	int64_t exit_status;
 	int term_signal;
-	/* Found out where no op may be called; told by the wake timer. */
+	/* Noticed where no op may be called; the wake timer reports them. */
 	int spawn_error;
 	bool overflowed;
-	char *over; /* what was too much for the box; NULL: nothing */
-	enum limit limit; /* that of the newest child that was over one */
+	char *over; /* which limit the box exceeded, in words; NULL: none */
+	enum limit limit; /* the limit that the newest such child exceeded */
 	bool delay_untold;
-	unsigned failures; /* in a row, without a turn that was answered */
+	unsigned failures; /* consecutive failures without an answered turn in between */
 	bool rested; /* the delay before the next start is over */
-	uv_timer_t pause; /* before a start; or, with nothing to do, until the child is stopped */
+	uv_timer_t pause; /* delays a start; or, while idle, runs until the child is stopped */
 };
 
-/* What is between the child and us. acp_session.c */
+/* The conversation with the child. acp_session.c */
 struct acp_session {
 	enum acp_stage stage;
-	char *id; /* as the agent names it */
-	json_int_t last_id; /* of our requests */
-	json_int_t awaited_id; /* of the one for the stage or the prompt */
-	json_t *info; /* what started() will say */
-	json_t *early; /* params of updates that came before session/new was answered */
+	char *id; /* the agent's id of the session */
+	json_int_t last_id; /* of the newest request we sent */
+	json_int_t awaited_id; /* of the request that the stage or the prompt waits for */
+	json_t *info; /* the data of started() */
+	json_t *early; /* params of updates that arrived before session/new was answered */
 	size_t early_bytes;
-	json_t *auth_methods; /* of initialize */
-	json_t *login; /* while stopped() or turn_end() is called: how to log in; NULL: that is not why */
-	json_t *prompt_takes; /* promptCapabilities, the same; NULL: it has not been started */
-	struct diag_rate noise; /* reports of lines that could not be used */
+	json_t *auth_methods; /* from initialize */
+	/* ways to log in, while stopped() or turn_end() is called; NULL: not the reason */
+	json_t *login;
+	json_t *prompt_takes; /* promptCapabilities, from initialize; NULL: never started */
+	struct diag_rate noise; /* limits reports of unusable lines */
 };
 
 /* The prompt. */
 struct acp_turn {
 	bool prompting;
-	json_t *prompt; /* its blocks while it is not sent */
-	char trace[TRACEPARENT_SIZE]; /* that it belongs to; "": none */
+	json_t *prompt; /* its blocks, until it is sent */
+	char trace[TRACEPARENT_SIZE]; /* traceparent of the prompt; "": none */
 	bool cancelling; /* session/cancel was sent */
-	bool cancelled_unsent; /* it was never sent, which is not told yet */
-	bool late; /* something was said outside of a prompt */
+	bool cancelled_unsent; /* cancelled before it was sent; not reported yet */
+	bool late; /* the agent has said something outside of a prompt */
 };
 
-/* Going on with an earlier session. acp_resume.c */
+/* Resuming an earlier session. acp_resume.c */
 struct acp_resume {
 	bool can_resume;
 	bool can_load;
-	unsigned failures; /* in a row: children that did not survive going on */
-	struct reconcile *replay; /* while it tells its history */
+	unsigned failures; /* consecutive children that did not survive resuming */
+	struct reconcile *replay; /* while the agent replays its history */
 	json_t *loaded; /* the answer to session/load */
 	uint64_t loaded_at; /* ms of the loop */
-	uint64_t replayed_at; /* the newest update of the history */
+	uint64_t replayed_at; /* when the newest update of the history arrived; ms of the loop */
 };
 
-/* What is told beside the conversation. acp_state.c */
+/* What is reported beside the conversation. acp_state.c */
 struct acp_state {
-	json_t *metas; /* of chunks, to be told behind the text that they came with */
-	/* By kind, what the newest hashes to: some agents send half a megabyte again and again. */
+	json_t *metas; /* _meta of chunks, to be reported after their text */
+	/*
+	 * Hash of the newest state of each kind: some agents send half a megabyte again and again.
+	 */
 	uint64_t told[AGENT_STATE_COUNT];
-	json_t *models; /* x-acp-models as it was told last; NULL: never */
+	json_t *models; /* x-acp-models as last reported; NULL: never */
 };
 
-/* Settings that were asked for. acp_settings.c */
+/* Pending settings. acp_settings.c */
 struct acp_settings {
 	struct list list;
 	size_t count;
 };
 
-/* The agent's questions (session/request_permission) that are not answered yet. acp_requests.c */
+/* The agent's open questions. acp_requests.c */
 struct acp_questions {
 	struct list list;
 	size_t count;
-	unsigned long asked; /* ever, for their names */
+	unsigned long asked; /* questions ever asked, for their names */
 };
 
 struct acp_agent {
 	uv_loop_t *loop;
-	struct acp_agent_config config; /* its strings are copies, but for env */
+	struct acp_agent_config config; /* its strings are copies, except env */
 	const struct acp_agent_ops *ops;
 	void *owner;
 	struct acp_process process;
@@ -131,7 +135,7 @@ struct acp_agent {
 	bool paused;
 	bool draining;
 	uv_timer_t wake;
-	uv_timer_t deadline; /* of the start, of a cancelled turn, or of a quiet time */
+	uv_timer_t deadline; /* of a start, of a cancelled turn, or of a quiet period */
 	bool destroying;
 	unsigned open_timers;
 	void (*freed)(void *arg);
@@ -139,127 +143,158 @@ struct acp_agent {
 };
 
 /**
- * Sends and empties `message`; an agent that does not read is stopped at the next tick of the loop.
+ * Sends and empties `message`. An agent that does not read its input is stopped in the next tick of
+ * the loop.
  */
 void acp_agent_send(struct acp_agent *agent, struct buffer *message);
-/** Lets the loop call again soon, outside of the owner's calls, to say what is left to say. */
+/**
+ * Starts the wake timer, which reports what could not be reported at once because no op may be
+ * called from within the owner's calls.
+ */
 void acp_agent_wake(struct acp_agent *agent);
 /** Frees the agent if it is being destroyed and nothing is left open. */
 void acp_agent_free_if_done(struct acp_agent *agent);
 void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message);
-/** The deadline is in so many ms: of the start, of a cancelled turn, of history, or of a quiet time. */
+/** Sets the deadline `ms` from now: of a start, a cancelled turn, a replay, or a quiet period. */
 void acp_agent_await(struct acp_agent *agent, int ms);
-/** There is nothing to do now: after a while the child is stopped, if it is to be. */
+/** The agent is idle: starts the timer that stops the child, if idle children are to be stopped. */
 void acp_agent_await_idle(struct acp_agent *agent);
-/** Something was reported: outside of a prompt, its end is looked out for. */
+/**
+ * Notes that something was reported; outside of a prompt, quiet() will follow once the agent is
+ * silent.
+ */
 void acp_agent_note_late(struct acp_agent *agent);
-/** The box has killed all that is in it, because it was too much. */
+/** box_create()'s callback: the box exceeded a limit and has killed everything in it. */
 void acp_process_over(void *owner, enum limit limit, const char *why);
-/** Starts the child, now or as soon as that may be. */
+/** Starts the child, now or as soon as the delay and the previous child allow. */
 void acp_process_start(struct acp_agent *agent);
-/** Reads from it, or not, as may be now. */
+/** Starts or stops reading from the child, as the state requires. */
 void acp_process_read(struct acp_agent *agent);
-/** Releases the child, which ends by itself now, and forgets all that was between us. */
+/** Ends the child and resets everything that belonged to the conversation with it. */
 void acp_process_drop(struct acp_agent *agent);
-/** How whatever is started for the agent is run. */
+/** The configuration shared by the agent's process and its commands. */
 struct child_config acp_process_config(const struct acp_agent *agent);
-/** Keeps a line of its stdout as if it were of its stderr. */
+/** Treats a line of stdout as if it had come from stderr. */
 void acp_process_note_words(struct acp_agent *agent, const char *line, size_t len);
-/** Ends the child and with it the prompt, and tells. */
+/** Ends the child, and with it the prompt, and calls stopped(). */
 void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *detail);
-/** The same because it began no session; if it wants a login, clients are told how to. */
+/**
+ * Like acp_agent_stop_child(), because no session could begin. If the agent wants a login, clients
+ * are told the ways to log in.
+ */
 void acp_agent_stop_for_login(struct acp_agent *agent, bool wants_login, const char *why);
 
-/** Those that its sessions get; the caller owns a reference. */
+/** The MCP servers for session/new; new reference. */
 json_t *acp_agent_mcp_servers(const struct acp_agent *agent);
 void acp_agent_send_initialize(struct acp_agent *agent);
 void acp_agent_send_new_session(struct acp_agent *agent);
-/** For the stage or the prompt; takes over `params`. */
+/** Sends a request whose answer the stage or the prompt waits for; takes over `params`. */
 void acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params);
-/** The child has a session: takes the name, and tells. `result` is what it answered. */
+/**
+ * The child has a session: takes over its id and calls started(). `result` is the answer that began
+ * it.
+ */
 void acp_agent_begin(struct acp_agent *agent, const char *agent_session_id, const json_t *result);
-/** After that: what came early is told, and the prompt that waits is sent. */
+/** After acp_agent_begin(): reports the early updates and sends the waiting prompt. */
 void acp_agent_begun(struct acp_agent *agent);
 void acp_agent_send_prompt(struct acp_agent *agent);
-/** Whether it takes each block of the prompt that waits, as far as is known. */
+/** Whether the agent accepts every block of the waiting prompt, as far as is known. */
 bool acp_agent_takes_prompt(const struct acp_agent *agent);
 void acp_agent_send_cancel(struct acp_agent *agent);
 void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len);
-/** Reports something the agent said that could not be used; rate-limited. */
+/** Logs something from the agent that could not be used; rate-limited. */
 void acp_agent_report_noise(
 	struct acp_agent *agent, const char *what, const char *text, size_t len);
 
-/* acp_state.c: what is told beside the conversation itself */
+/* acp_state.c: what is reported beside the conversation */
 
-/** Whether an update of this kind tells the state of the session: the newest one counts. */
+/** Whether updates of this kind carry session state, of which only the newest counts. */
 bool acp_agent_is_state(const char *kind);
 /**
- * Whether the newest state of the type (x-acp-…) was told just so, by this child or one before it;
- * remembers it if not.
+ * Whether the newest state of this type (x-acp-…) was reported with the same data before, by this
+ * child or an earlier one; if not, remembers it.
  */
 bool acp_agent_is_known_state(struct acp_agent *agent, const char *type, const json_t *data);
-/** Tells an update if it is of that kind and not known; false if it is of another kind. */
+/**
+ * Reports an update that carries state, unless it is known already. Returns false if it does not
+ * carry state.
+ */
 bool acp_agent_tell_state(struct acp_agent *agent, const json_t *update);
-/** The modes, models and options that the answer to session/new has. */
+/** Reports the modes, models and options in the answer to session/new. */
 void acp_agent_tell_session(struct acp_agent *agent, const json_t *result);
-/** The agent has taken this model: no update says so, so its models are told again with it. */
+/**
+ * The agent has accepted this model. No update says so, so its models are reported again with the
+ * new one.
+ */
 void acp_agent_tell_model(struct acp_agent *agent, const char *model_id);
-/** The options that an answer has, if they are not known. */
+/** Reports the options in an answer, if they are not known. */
 void acp_agent_tell_options(struct acp_agent *agent, const json_t *result);
-/** Keeps the _meta of a chunk or of a prompt's result, if it has one. */
+/** Keeps the _meta of a chunk or of a prompt's result, if any, until acp_agent_tell_metas(). */
 void acp_agent_keep_meta(struct acp_agent *agent, const char *of, const json_t *from);
 void acp_agent_tell_metas(struct acp_agent *agent);
-/** Appends what can be done about an error, if it is known. */
+/** Appends advice about an error, if any is known. */
 void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_t *error);
-/** How to log in, for clients. The caller owns it. */
+/** The ways to log in, for clients; new reference. */
 json_t *acp_agent_login_ways(const struct acp_agent *agent);
-/** Somebody has logged in. */
+/** Reports that a client has logged in. */
 void acp_agent_tell_login(struct acp_agent *agent, const struct acp_setting *how);
-/** A line that was too long has ended: who waits for it hears why nothing comes. */
+/**
+ * A line that was too long has ended: reports it, and answers the request or ends the wait for the
+ * response that it contained.
+ */
 void acp_agent_handle_skipped(struct acp_agent *agent);
 
-/* acp_settings.c: what clients ask to be set */
+/* acp_settings.c: settings that clients change */
 
-/** The session has begun: what waited for it is asked for. */
+/** The session has begun: sends the settings that waited for it. */
 void acp_agent_send_settings(struct acp_agent *agent);
-/** The child is gone: what it was asked for is refused; of a destroyed agent all is forgotten. */
+/**
+ * The child is gone: refuses the settings that were sent to it. If the agent is being destroyed,
+ * forgets all settings.
+ */
 void acp_agent_drop_settings(struct acp_agent *agent);
-/** Whether this answers one of them. */
+/** Handles the answer to a setting; returns false if `message` is not one. */
 bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message);
-/** Whether somebody wants to log in, and waits for it to be started. */
+/** Whether a login waits to be sent. */
 bool acp_agent_wants_login(const struct acp_agent *agent);
-/** After initialize: asks for the login that waits; false if none does. */
+/** After initialize: sends the login that waits; returns false if none does. */
 bool acp_agent_log_in(struct acp_agent *agent);
 
-/* acp_resume.c: going on with the session that a child before had */
+/* acp_resume.c: resuming the session of an earlier child */
 
-/** What initialize says of that. */
+/** Reads from the answer to initialize how the agent can resume a session. */
 void acp_resume_read(struct acp_agent *agent, const json_t *result);
-/** Goes on with an earlier session, or begins a new one. */
+/** Resumes an earlier session, or begins a new one. */
 void acp_resume_begin(struct acp_agent *agent);
-/** Whether an update was of the history, and is taken. */
+/**
+ * Takes an update that belongs to the replayed history; returns false if no history is being
+ * replayed.
+ */
 bool acp_resume_take(
 	struct acp_agent *agent, const json_t *update, const json_t *params, size_t line_len);
-/** The answer to session/resume or session/load; `error` NULL: it is `result`. */
+/** The answer to session/resume or session/load: `error`, or `result` if that is NULL. */
 void acp_resume_handle_answer(struct acp_agent *agent, const json_t *result, const json_t *error);
-/** The deadline has come, while history may still be told. */
+/** The deadline has passed in stage ACP_SETTLING: ends the history, or keeps waiting. */
 void acp_resume_settle(struct acp_agent *agent);
-/** One update of a replay, and the bytes that it came in. */
+/** Adds one update of a replay, whose JSON has `size` bytes. */
 void acp_resume_replay(struct reconcile *replay, const json_t *update, size_t size);
-/** Forgets all of it. */
+/** Frees the state of a replay. */
 void acp_resume_finish(struct acp_agent *agent);
 
-/** Some send updates before the answer that names the session: they are told after started(). */
+/**
+ * Keeps an update that arrived before the answer that names the session; it is reported after
+ * started().
+ */
 void acp_agent_keep_early(struct acp_agent *agent, const json_t *params, size_t line_len);
-/** The answer to our request, with an error instead of what it brought. */
+/** Handles a response of the agent, a result or an error. */
 void acp_agent_handle_response(struct acp_agent *agent, const json_t *message);
 void acp_agent_handle_request(
 	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params);
-/** $/cancel_request */
+/** Handles $/cancel_request. */
 void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params);
 /**
- * Answers all open questions with `cancelled` if the child can still hear, and forgets them; but
- * those that have their answer, which acp_agent_answer() is about to give.
+ * Answers all open questions with `cancelled` and forgets them, except those whose answer is
+ * already known and which acp_agent_answer() is about to give.
  */
 void acp_agent_cancel_questions(struct acp_agent *agent);
 void acp_agent_forget_questions(struct acp_agent *agent);

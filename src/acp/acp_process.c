@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The agent's process: when it is started, read, waited for and stopped. */
+/* The agent's process: when it is started, read from, timed out and stopped. */
 
 #define DELAY_MAX_MS 30000
 
@@ -32,9 +32,11 @@ void acp_agent_send(struct acp_agent *agent, struct buffer *message)
 	}
 }
 
-/* Between starts, and with nothing to do. */
+/* --- delays and idleness --- */
 
-/** How long the next start waits: an agent that fails each time must not keep the machine busy. */
+/**
+ * How long the next start is delayed: an agent that fails each time must not keep the machine busy.
+ */
 static int delay_ms(const struct acp_agent *agent)
 {
 	int delay = agent->process.failures >= 2 ? agent->config.restart_delay_ms : 0;
@@ -44,7 +46,7 @@ static int delay_ms(const struct acp_agent *agent)
 	return delay < DELAY_MAX_MS ? delay : DELAY_MAX_MS;
 }
 
-/** Whether something waits for its start. */
+/** Whether something waits for the agent to start. */
 static bool is_wanted(const struct acp_agent *agent)
 {
 	return agent->turn.prompt || acp_agent_wants_login(agent);
@@ -67,7 +69,7 @@ static void tell_delay(struct acp_agent *agent)
 	json_decref(data);
 }
 
-/** How long this child may have nothing to do; 0: for ever. */
+/** How long this child can be idle before it is stopped; 0: forever. */
 static int idle_ms(const struct acp_agent *agent)
 {
 	bool goes_on = agent->resume.can_resume || agent->resume.can_load;
@@ -97,7 +99,7 @@ void acp_agent_await_idle(struct acp_agent *agent)
 	}
 }
 
-/* The end of a child and of a turn. */
+/* --- the end of a turn and of a child --- */
 
 void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message)
 {
@@ -143,7 +145,7 @@ void acp_process_drop(struct acp_agent *agent)
 	agent->session.id = NULL;
 }
 
-/** Says how often this has happened now, and appends to the detail what comes of it. */
+/** Counts a failure, and appends to the detail how long the next start is delayed. */
 static void count_failure(struct acp_agent *agent, const char *reason, struct buffer *detail)
 {
 	if (strcmp(reason, "stopped") == 0 || strcmp(reason, "idle") == 0) {
@@ -192,7 +194,7 @@ static void handle_child_exit(struct acp_agent *agent)
 		bool is_not_run = status == 126 || status == 127;
 		bool is_hidden = agent->config.box.sandbox && is_not_run;
 		bool is_first = agent->session.stage == ACP_INITIALIZING;
-		/* Of its shell, which tells so of what it ran. */
+		/* A status above 128 is the shell's way to report a signal. */
 		const char *name =
 			status > 128 && status < 256 ? sigabbrev_np((int)status - 128) : NULL;
 		snprintf(detail, sizeof(detail), "exit status %lld%s%s%s%s", (long long)status,
@@ -209,7 +211,8 @@ static void handle_child_exit(struct acp_agent *agent)
 }
 
 /**
- * One line at a time, and none while a file request is being done: so the order stays the agent's.
+ * Whether the next line can be handled: none is while a file request is being done, so that the
+ * agent's order is kept.
  */
 static bool may_read(const struct acp_agent *agent)
 {
@@ -253,7 +256,7 @@ static void drain(struct acp_agent *agent)
 	agent->draining = false;
 }
 
-/* The child. */
+/* --- the child --- */
 
 static void handle_output(void *owner, const char *bytes, size_t len)
 {
@@ -288,7 +291,7 @@ static void handle_closed(void *owner)
 {
 	struct acp_agent *agent = owner;
 	agent->process.open--;
-	/* The box may have ended it, of which handle_wake() tells. */
+	/* The box may have killed it; handle_wake() reports that. */
 	agent->process.child = NULL;
 	child_stderr_finish(&agent->process.errors, agent->config.session_id);
 	if (is_wanted(agent) && !agent->process.spawn_error && !agent->process.over &&
@@ -321,7 +324,7 @@ struct child_config acp_process_config(const struct acp_agent *agent)
 void acp_process_start(struct acp_agent *agent)
 {
 	if (agent->process.open > 0) {
-		return; /* the child before is still ending: handle_closed() comes back here */
+		return; /* the previous child is still ending; handle_closed() calls this again */
 	}
 	if (delay_ms(agent) > 0 && !agent->process.rested) {
 		if (!uv_is_active((uv_handle_t *)&agent->process.pause)) {
@@ -417,12 +420,15 @@ static void handle_deadline(uv_timer_t *timer)
 	if (agent->session.stage == ACP_SETTLING) {
 		acp_resume_settle(agent);
 	} else if (agent->paused || workspace_is_at_file(agent->workspace)) {
-		/* The answer may be here already, unread by our own fault. */
+		/* The answer may have arrived already: we are the ones who do not read. */
 		acp_agent_await(agent, agent->config.cancel_grace_ms);
 	} else if (agent->turn.late) {
 		handle_quiet(agent);
 	} else if (agent->session.stage == ACP_READY) {
-		/* It may still answer, and nobody could tell that from the next prompt's work. */
+		/*
+		 * A late answer could not be told from the work of the next prompt, so the child
+		 * must go.
+		 */
 		agent->process.failures = 0;
 		acp_agent_tell_metas(agent);
 		acp_agent_stop_child(agent, "stopped", "did not answer session/cancel");

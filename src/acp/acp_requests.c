@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* session/request_permission or elicitation/create, not answered yet. */
+/* An open session/request_permission or elicitation/create. */
 struct question {
 	struct list link; /* acp_agent.questions */
 	char *request_id;
 	json_t *id;
 	bool is_elicitation;
-	json_t *content; /* of its answer, which is on its way to the disk; NULL: none */
+	json_t *content; /* of its answer, which is not durable yet; NULL: none */
 };
 
 void acp_agent_send_error(struct acp_agent *agent, const json_t *id, int code, const char *why)
@@ -33,7 +33,7 @@ static void send_outcome(struct acp_agent *agent, const json_t *id, const char *
 	acp_agent_send(agent, &out);
 }
 
-/** `answer` NULL: it was cancelled; else an option, or the action of an elicitation. */
+/** `answer` is an option or the action of an elicitation; NULL: cancelled. */
 static void answer_question(struct acp_agent *agent, const struct question *q, const char *answer)
 {
 	struct buffer out = {0};
@@ -64,7 +64,7 @@ static struct question *question_add(struct acp_agent *agent, const json_t *id)
 	struct question *q = xcalloc(1, sizeof(*q));
 	struct buffer name = {0};
 	/*
-	 * The start's time is in it because the log outlives this process, and its numbers do not.
+	 * The name contains the start time because the log outlives this process and its counter.
 	 */
 	buffer_printf(&name, "p%llx-%lu", (unsigned long long)agent->process.start_ms,
 		++agent->questions.asked);
@@ -91,7 +91,10 @@ static void handle_question(
 	struct acp_agent *agent, const json_t *id, const json_t *params, bool is_elicitation)
 {
 	if (agent->turn.cancelling) {
-		/* It has not read session/cancel yet; some wait for this answer for ever. */
+		/*
+		 * The agent has not read session/cancel yet; some agents wait forever for this
+		 * answer.
+		 */
 		answer_question(agent,
 			&(struct question){.id = (json_t *)id, .is_elicitation = is_elicitation},
 			NULL);
@@ -115,7 +118,7 @@ static void handle_question(
 		question_free(agent, q);
 		return;
 	}
-	/* The op may answer at once, and then the question is gone. */
+	/* The op may answer at once, which frees the question. */
 	char *request_id = xstrdup(q->request_id);
 	agent->ops->question(agent->owner,
 		is_elicitation ? "elicitation_request" : "permission_request", request_id, data);
@@ -144,7 +147,10 @@ int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char
 	return 0;
 }
 
-/** Whether the answer is known, and comes when it is on disk: there cannot be a second one. */
+/**
+ * Whether the answer is known already and will be given once it is durable: there must not be a
+ * second one.
+ */
 static bool has_answer(const struct acp_agent *agent, const struct question *q)
 {
 	return agent->ops->permission_is_resolved &&

@@ -7,29 +7,33 @@
 #include <string.h>
 
 /*
- * Going on with the session that the child before had. The order of preference: session/resume,
- * which tells nothing; session/load, which tells the whole history, so that it is reconciled with
- * the log; session/new, if the agent cannot, or will not, or if it brings another history than ours.
+ * Resumes the session of an earlier child. In order of preference: session/resume, which replays
+ * nothing; session/load, which replays the whole history, so that it has to be reconciled with the
+ * log; session/new, if the agent cannot or will not resume, or if it replays a different history.
  */
 
-/* Of what the log has, and of what is new. */
+/* Limits what is kept of the log, of the replay, and of what is new, each. */
 #define HISTORY_SIZE_MAX ((size_t)16 << 20)
 /*
- * The answer to session/load is not the end of the history for all (gemini sends most of it up to
- * 5 ms later). It has ended when nothing came for so long, and so long after the answer; but while
- * the newest turn of the log has not been told, a pause in it may be longer. Once the prompt is
- * sent nobody could tell the rest of it from the answer.
+ * For some agents the answer to session/load is not the end of the history (gemini sends most of it
+ * up to 5 ms later). The history has ended when nothing has arrived for QUIET_MS and SETTLE_MS have
+ * passed since the answer. While the newest turn of the log has not been replayed, a pause can last
+ * LONG_QUIET_MS. The prompt must not be sent earlier: the rest of the history could not be told
+ * from the answer.
  */
 #define QUIET_MS      20
 #define SETTLE_MS     50
 #define LONG_QUIET_MS 1500
 #define SETTLE_MAX_MS 15000
 #define FILES_MAX_MS  10000
-/* In a row, of children that did not survive going on with their session. */
+/* Consecutive children that did not survive resuming. */
 #define FAILURES_MAX 2
 #define LOOK_MS      10
 
-/** gemini-cli from 0.43 on says that it can, never can, and loses the history by trying. */
+/**
+ * gemini-cli 0.43 and later announces loadSession, but loading never works and destroys the
+ * history.
+ */
 static bool loses_history(const json_t *agent_info)
 {
 	const char *name = json_string_value(json_object_get(agent_info, "name"));
@@ -50,9 +54,9 @@ void acp_resume_read(struct acp_agent *agent, const json_t *result)
 				 !loses_history(json_object_get(result, "agentInfo"));
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
-/** The agent does not go on with its session: it gets a new one, and started() says why. */
+/** The session cannot be resumed: asks for a new one; started() will give the reason. */
 static void give_up(struct acp_agent *agent, const char *why)
 {
 	struct buffer clean = {0};
@@ -80,7 +84,7 @@ static void ask(struct acp_agent *agent, enum acp_stage stage, const char *metho
 		return;
 	}
 	agent->session.stage = stage;
-	/* What it tells while it loads is of this session. */
+	/* Updates during the load belong to this session. */
 	agent->session.id = stage == ACP_LOADING ? xstrdup(id) : NULL;
 	acp_agent_send_request(agent, method,
 		json_pack("{s:s, s:s, s:o}", "sessionId", id, "cwd", agent->config.cwd,
@@ -133,7 +137,8 @@ void acp_agent_log_end(struct acp_agent *agent, bool is_cut)
 void acp_agent_log_failed(struct acp_agent *agent)
 {
 	if (agent->session.stage == ACP_RECALLING && !agent->resume.replay) {
-		acp_agent_log_end(agent, true); /* what is known already may be told again */
+		/* without the log, known state may be reported again */
+		acp_agent_log_end(agent, true);
 	} else if (agent->session.stage == ACP_RECALLING) {
 		give_up(agent, "because the log of the one before cannot be read");
 	}
@@ -276,8 +281,8 @@ void acp_resume_settle(struct acp_agent *agent)
 	bool is_over = since >= SETTLE_MS && quiet >= QUIET_MS &&
 		       (quiet >= LONG_QUIET_MS || reconcile_is_complete(agent->resume.replay));
 	/*
-	 * While it is not read from, more of it may be in the pipe; who asks for file after file
-	 * would keep it so for ever.
+	 * While reading is paused, more history may be in the pipe. An agent that asks for one file
+	 * after another could keep it paused forever.
 	 */
 	bool is_read = !agent->paused &&
 		       (!workspace_is_at_file(agent->workspace) || since >= FILES_MAX_MS);

@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The conversation with one child: what is said to it, and what it says but for requests. */
+/*
+ * The conversation with one child: requests to it, its responses and its notifications. Its
+ * requests are handled in acp_requests.c.
+ */
 
 #define NOISE_PER_MINUTE 20
 #define NOISE_SHOWN      ((size_t)200)
-/* Updates before the answer to session/new: a few are normal. */
+/* Updates kept that arrive before the answer to session/new; a few are normal. */
 #define EARLY_MAX      64
 #define SESSION_ID_MAX 1024
 
@@ -172,7 +175,7 @@ static void set_info(json_t *info, const json_t *from, const char *key)
 	}
 }
 
-/** What it takes in a prompt; clients are told what that is besides text. */
+/** Notes what the agent accepts in a prompt; clients are told what it accepts besides text. */
 static void take_prompt_takes(struct acp_agent *agent, const json_t *result)
 {
 	static const char *const names[][2] = {
@@ -247,7 +250,7 @@ void acp_agent_begun(struct acp_agent *agent)
 	} else if (agent->turn.prompt) {
 		acp_agent_send_prompt(agent);
 	} else {
-		acp_agent_await_idle(agent); /* it was cancelled meanwhile */
+		acp_agent_await_idle(agent); /* the prompt was cancelled in the meantime */
 	}
 }
 
@@ -276,8 +279,8 @@ static const char *known_stop_reason(const char *reason)
 }
 
 /**
- * Each result is of a prompt of its own and counts, also with the figures of the one before: it is
- * what two equal questions cost.
+ * Reports the usage of a prompt. Each result counts even if its figures equal those of the previous
+ * one: two equal prompts can cost the same.
  */
 static void report_usages(struct acp_agent *agent, const json_t *result)
 {
@@ -382,7 +385,10 @@ void acp_agent_handle_response(struct acp_agent *agent, const json_t *message)
 	}
 }
 
-/** An extension's, which those who watch may know; those of JSON-RPC itself begin with "$". */
+/**
+ * Reports a notification of an extension, which observers may understand. Methods that begin with
+ * "$" belong to JSON-RPC itself.
+ */
 static void report_notification(struct acp_agent *agent, const char *method, const json_t *params)
 {
 	json_t *data = json_pack("{s:s}", "method", method);
@@ -393,7 +399,7 @@ static void report_notification(struct acp_agent *agent, const char *method, con
 	json_decref(data);
 }
 
-/** What somebody was sent away for is done. */
+/** Reports that a person has completed an elicitation at its URL. */
 static void report_completed(struct acp_agent *agent, const json_t *id)
 {
 	if (json_is_string(id) && json_string_length(id) <= ELICITATION_ID_MAX) {
@@ -440,8 +446,8 @@ void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len)
 	case JSON_RPC_INVALID:
 		acp_agent_report_noise(agent, "a line that is not JSON-RPC", line, len);
 		if (agent->session.stage == ACP_INITIALIZING) {
-			acp_process_note_words(
-				agent, line, len); /* the words of a program that is no agent */
+			/* the output of a program that is not an agent */
+			acp_process_note_words(agent, line, len);
 		}
 		break;
 	}

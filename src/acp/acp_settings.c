@@ -5,20 +5,20 @@
 #include <string.h>
 
 /*
- * Settings that clients ask for: the agent's mode, its model, and its options. They are asked for beside the
- * prompt, and what comes of them is told as if the agent had said it by itself. While its session
- * has not begun a setting waits, so that it is set when the next prompt comes.
+ * Settings that clients change: the agent's mode, its model, and its options. They are sent
+ * independently of prompts, and changes are reported as if the agent had made them itself. Until
+ * the session has begun a setting waits; it takes effect before the next prompt.
  *
- * A login is asked for in the same way. But the agent is started for it, since without one it may
- * begin no session at all, and it is asked as soon as it has said which ways there are.
+ * A login is sent the same way, but the agent is started for it, because without a login it may not
+ * begin a session; authenticate is sent as soon as the agent has announced its login methods.
  */
 
 #define SETTINGS_MAX 16
 
 struct setting {
 	struct list link; /* acp_agent.settings */
-	struct acp_setting what; /* its strings are ours */
-	json_int_t id; /* of our request; 0: it was not sent */
+	struct acp_setting what; /* its strings are owned */
+	json_int_t id; /* of our request; 0: not sent yet */
 };
 
 static void setting_free(struct acp_agent *agent, struct setting *setting)
@@ -37,7 +37,7 @@ static bool is_same_setting(const struct acp_setting *a, const struct acp_settin
 	return a->kind == b->kind && (a->kind != ACP_SET_OPTION || strcmp(a->id, b->id) == 0);
 }
 
-/** Of what was not sent yet, the newest setting counts. */
+/** Drops unsent settings that the new one replaces. */
 static void drop_unsent(struct acp_agent *agent, const struct acp_setting *what)
 {
 	list_for_each_safe(link, tmp, &agent->settings.list) {
@@ -77,7 +77,7 @@ static void send_setting(struct acp_agent *agent, struct setting *setting)
 	acp_agent_send(agent, &out);
 }
 
-/** The login that was asked for, sent or not; NULL: none. */
+/** Finds the pending login that was sent, or was not; NULL: none. */
 static struct setting *find_login(const struct acp_agent *agent, bool sent)
 {
 	list_for_each(link, &agent->settings.list) {
@@ -140,7 +140,7 @@ void acp_agent_send_settings(struct acp_agent *agent)
 	}
 }
 
-/** Gives the setting up, and tells whose it was. */
+/** Drops a setting and tells the client why. */
 static void refuse(struct acp_agent *agent, struct setting *setting, const char *why)
 {
 	agent->ops->refused(agent->owner, &setting->what, why);
@@ -159,7 +159,7 @@ void acp_agent_drop_settings(struct acp_agent *agent)
 	}
 }
 
-/** Agents tell a new mode by a notification, or by this answer alone, or both. */
+/** Reports a new mode. Agents announce it by a notification, by this answer alone, or both. */
 static void tell_mode(struct acp_agent *agent, const char *mode_id)
 {
 	static const char type[] = "x-acp-current_mode_update";

@@ -9,19 +9,19 @@
 #include <xxhash.h>
 
 /*
- * What the agent tells beside the conversation: the state of its session, _meta that came with
- * text, and what went wrong, in words for those who watch.
+ * What is reported beside the conversation: the state of the session, _meta that came with text,
+ * and errors, in words for observers.
  */
 
 #define METAS_MAX  32
 #define ADVICE_MAX ((size_t)2000)
-#define LOGIN_MAX  8 /* ways to log in, and texts of one of them */
-/* What a client can ask for. */
+#define LOGIN_MAX  8 /* login methods, and texts of one method */
+/* The longest id that a client can send. */
 #define LOGIN_ID_MAX 1024
 
 #define TYPE_PREFIX "x-acp-"
 
-/* An agent's kind of update as the type of its event; longer ones are of none that we know. */
+/* The event type of an update's kind, truncated if it is too long; such types are unknown. */
 static void make_type(char type[64], const char *kind)
 {
 	snprintf(type, 64, TYPE_PREFIX "%s", kind);
@@ -52,7 +52,9 @@ bool acp_agent_is_known_state(struct acp_agent *agent, const char *type, const j
 		agent->state.models = json_copy((json_t *)data);
 	}
 	if (i == AGENT_STATE_MODES || i == AGENT_STATE_MODE) {
-		/* Each of the two says which mode it is: the newer one counts. */
+		/*
+		 * Both kinds name the current mode, so a new one of either invalidates the other.
+		 */
 		agent->state.told[i == AGENT_STATE_MODES ? AGENT_STATE_MODE : AGENT_STATE_MODES] =
 			0;
 	}
@@ -179,7 +181,7 @@ void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_
 	}
 }
 
-/** Sets a text of the method, cut if it is long. */
+/** Copies a text of the method, shortened if it is long. */
 static void copy_text(json_t *told, const json_t *from, const char *key)
 {
 	const json_t *text = json_object_get(from, key);
@@ -190,7 +192,7 @@ static void copy_text(json_t *told, const json_t *from, const char *key)
 	}
 }
 
-/** Sets a list of texts: those of `key`, or the members `name` of the objects there. */
+/** Copies the list `key`: its strings, or the `name` members of its objects. */
 static void copy_texts(json_t *told, const json_t *from, const char *key)
 {
 	const json_t *all = json_object_get(from, key);
@@ -208,7 +210,10 @@ static void copy_texts(json_t *told, const json_t *from, const char *key)
 	json_decref(texts);
 }
 
-/** By which it is asked for: whole, or it would be another one. */
+/**
+ * Copies the id with which a client requests the method; never shortened, because that would be
+ * another id.
+ */
 static void copy_id(json_t *told, const json_t *method)
 {
 	json_t *id = json_object_get(method, "id");

@@ -16,7 +16,7 @@ static json_t *share(const json_t *value)
 static void rename_member(json_t *out, const char *key, const json_t *value)
 {
 	const char *ours = acp_name_ours(key);
-	/* A name of ours that the agent uses beside ACP's must not take its place. */
+	/* A member that already has one of our names must not replace a renamed one. */
 	if (ours || !json_object_get(out, key)) {
 		json_object_set_new(out, ours ? ours : key,
 			acp_name_is_opaque(key) ? share(value) : acp_update_rename(value));
@@ -86,7 +86,7 @@ static bool is_plan_entry(const json_t *item)
 	       has_string(item, "status");
 }
 
-/** Adds the fitting items of a list; as ACP's schema has it, the others are left out. */
+/** Adds the valid items of a list; the others are dropped, as ACP's schema demands. */
 static void set_list(json_t *out, const char *key, const json_t *list, bool (*fits)(const json_t *))
 {
 	if (!json_is_array(list)) {
@@ -118,8 +118,8 @@ static void set_opaque(json_t *out, const char *key, const json_t *value)
 }
 
 /**
- * The fields of a tool call in our names: what is known by its type, an odd optional field left
- * out.
+ * A tool call in our names. Known fields are copied if they have the right type; invalid optional
+ * fields are dropped.
  */
 static json_t *tool_call(const json_t *call, bool needs_title, const char **ret_why)
 {
@@ -176,12 +176,12 @@ static json_t *usage_update(const json_t *update, const char **ret_why)
 	return out;
 }
 
-/** What a prompt has used, as far as these counts say; NULL: they say nothing. */
+/** The usage of a prompt according to these counts; NULL if they contain none. */
 static json_t *prompt_usage(const json_t *counts, const char *const keys[])
 {
 	/*
-	 * The schema says both "for this turn" and "across all turns"; what agents send is the
-	 * turn's: in one session the figures go up and down from prompt to prompt.
+	 * The schema says both "for this turn" and "across all turns". What agents send is per
+	 * turn: within a session the figures go up and down from prompt to prompt.
 	 */
 	json_t *out = json_pack("{s:s}", "mode", "delta");
 	for (; *keys; keys++) {
@@ -198,7 +198,7 @@ static json_t *prompt_usage(const json_t *counts, const char *const keys[])
 	return out;
 }
 
-/** What gemini says instead, for each model by itself. */
+/** Adds the usage in gemini's own form, which has one entry for each model. */
 static void add_quota(json_t *out, const json_t *quota)
 {
 	static const char *const keys[] = {"input_tokens", "output_tokens", NULL};
@@ -232,7 +232,7 @@ json_t *acp_update_usages(const json_t *result)
 	return out;
 }
 
-/** A chunk that is no text: an image, a resource. */
+/** Reports a chunk that is not text, such as an image or a resource. */
 static void report_content(
 	const json_t *update, bool thought, const struct acp_agent_ops *ops, void *owner)
 {
@@ -275,7 +275,7 @@ static int report_chunk(const json_t *update, bool thought, const struct acp_age
 	return 0;
 }
 
-/** A kind that has no event type of its own, whether ACP has it or not. */
+/** Reports an update whose kind has no event type of its own, whether or not ACP defines it. */
 static int report_other(const json_t *update, const char *kind, const struct acp_agent_ops *ops,
 	void *owner, const char **ret_why)
 {
