@@ -1,6 +1,7 @@
 /*
- * The agents of a server's sessions: one ACP child for each session that has been prompted. The
- * host joins the two: durable prompts go to the agent, what the agent says goes to intake.
+ * The agents of a server's sessions: one ACP child process for each session that has been prompted.
+ * The host connects the two: durable prompts go to the agent, and what the agent says goes to
+ * intake.
  */
 #ifndef HOLDFAST_AGENT_HOST_H
 #define HOLDFAST_AGENT_HOST_H
@@ -16,89 +17,112 @@ struct agent_host;
 struct agent_host_config {
 	uv_loop_t *loop;
 	const struct limits *limits;
-	const struct agent_list
-		*list; /* outlives the host; NULL: none, prompts are refused with no_agent */
+	/* must outlive the host; NULL: no agents, prompts are refused with no_agent */
+	const struct agent_list *list;
 	const char *private_dir; /* see struct workspace_config; NULL: none */
-	struct spawner *spawner; /* that starts the agents; NULL: without an agent */
+	struct spawner *spawner; /* starts the agents; NULL only without agents */
 	struct box_rules box; /* of each agent; what it points to must outlive the host */
-	char *const *env; /* what agents get beside the usual: see agent_env.h; NULL: nothing */
+	char *const *env; /* entries of --agent-env, see agent_env.h; NULL: none */
 };
 
 struct agent_host *agent_host_create(const struct agent_host_config *config);
 /**
- * Ends all agents; `done(arg)` is called when the last one is gone. What sessions and clients still
- * want of the host has no effect then; it is theirs until agent_host_free().
+ * Ends all agents; `done(arg)` is called when the last one is gone. Calls of sessions and clients
+ * have no effect from then on, but are allowed until agent_host_free().
  */
 void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *arg);
-/** Agents that are there, or on their way out. */
+/** Number of agents, including those that are ending. */
 size_t agent_host_count(const struct agent_host *host);
-/** Whether an agent that the session of this id had is still on its way out. */
+/** Whether an earlier agent of the session with this id is still ending. */
 bool agent_host_is_leaving(const struct agent_host *host, const char *session_id);
-/** When the agents, the sessions and the clients are gone. */
+/** Frees the host; call it once the agents, the sessions and the clients are gone. */
 void agent_host_free(struct agent_host *host);
-/** The agents that there are. */
+/** The agents that the server offers. */
 const struct agent_list *agent_host_list(const struct agent_host *host);
-/** That of the session: the one that it was made with, or the default. NULL: there is none. */
+/**
+ * The agent of a session: the one it was created with, or the default. NULL if it no longer exists.
+ */
 const struct agent_entry *agent_host_agent(const struct agent_host *host, struct session *session);
-/** Why this agent cannot be started, as far as was seen when the server started, in words; NULL: nothing. */
+/**
+ * Why this agent cannot be started, as far as the server could tell when it started, in words for
+ * people. NULL if nothing is known to be wrong.
+ */
 const char *agent_host_fault(const struct agent_host *host, const struct agent_entry *entry);
-/** Why a session has no agent, in words. */
+/** Why a session has no agent, in words for people. */
 const char *agent_host_lack(const struct agent_host *host);
-/** Where the session's agent works: absolute. NULL: it has none. Borrowed. */
+/**
+ * The absolute path of the directory where the session's agent works; NULL if it has no agent.
+ * Borrowed.
+ */
 const char *agent_host_cwd(const struct agent_host *host, struct session *session);
-/** The server's own directory, see agent_host_config; NULL: none. */
+/** The server's data directory, see agent_host_config; NULL: none. */
 const char *agent_host_private_dir(const struct agent_host *host);
-/** Looks at the directories that sessions may have. */
+/** The checker of session directories, which is created with the first call. */
 struct agent_dirs *agent_host_dirs(struct agent_host *host);
-/** Whether a prompt of this session finds an agent, or room for another one (limit agents). */
+/**
+ * Whether a prompt of this session can be given to an agent: its own is busy already, or the limit
+ * `agents` allows another busy one.
+ */
 bool agent_host_has_room(const struct agent_host *host, const struct session *session);
-/** Agents whose process is up. */
+/** Number of agents whose process is running. */
 size_t agent_host_count_running(const struct agent_host *host);
 
-/** session_ops.prompt_due: the prompt is durable, its agent gets it (and is started if need be). */
+/**
+ * session_ops.prompt_due: the prompt is durable; gives it to the session's agent, which is started
+ * if need be.
+ */
 void agent_host_prompt(struct agent_host *host, struct session *session, const char *message,
 	size_t len, const json_t *content);
 /**
- * The request that brought this prompt has a traceparent: the agent gets it with the prompt, as
- * `_meta.traceparent`. Before the prompt is durable; forgotten when the server ends.
+ * Remembers the traceparent of the request that brought this prompt; the agent gets it with the
+ * prompt, as `_meta.traceparent`. Call it before the prompt is durable. It is lost when the server
+ * ends.
  */
 void agent_host_note_trace(struct agent_host *host, const struct session *session,
 	const char *prompt_id, const char *traceparent);
-/** Whether its agent takes blocks of this type ("image", …) in a prompt, as far as is known. */
+/**
+ * Whether the session's agent accepts blocks of this type ("image", …) in a prompt, as far as is
+ * known.
+ */
 bool agent_host_takes(const struct agent_host *host, struct session *session, const char *type);
 /**
- * Tells the session's agent to stop its turn; open permission requests are closed. -ESRCH if no
- * turn runs.
+ * Tells the session's agent to cancel its turn, and closes its open permission requests. Returns
+ * -ESRCH if no turn is running.
  */
 int agent_host_cancel(struct agent_host *host, struct session *session);
 /**
- * What an elicitation is answered with, which only its agent hears, once the answer is durable. NULL: nothing. Before that
- * is given to the session.
+ * Remembers the content of the answer to an elicitation. Only the agent gets it, once the answer is
+ * durable. Call it before the answer is given to the session; NULL if there is no content.
  */
 void agent_host_note_content(struct agent_host *host, struct session *session,
 	const char *request_id, const json_t *content);
-/** session_ops.answered: the agent hears it, if it was the one who asked. */
+/** session_ops.answered: passes the answer on to the agent, if it is the one that asked. */
 void agent_host_answer(struct agent_host *host, struct session *session, const char *request_id,
 	const char *option_id);
 /**
- * A client (`author`) asks for a setting of the agent: `request` is a set_mode, a set_model or a
- * set_config_option. If the agent refuses, the client is sent an error. -ENOBUFS if too many wait
- * for the agent.
+ * A client (`author`) changes a setting of the agent or logs in: `request` is a set_mode,
+ * set_model, set_config_option or authenticate. If the agent refuses, the client is sent an error.
+ * Returns -ENOBUFS if too many settings wait for the agent, -EBUSY while another login is pending.
  */
 int agent_host_set(struct agent_host *host, struct session *session, const struct request *request,
 	const struct author *author);
-/** session_ops.deleted: its agent ends. */
+/** session_ops.deleted: ends the session's agent. */
 void agent_host_forget(struct agent_host *host, struct session *session);
 /**
- * A session that recovery brought back in the middle of an agent's turn: its agent died with the
- * server, so the turn is ended with agent_stopped {reason: "server_restart"}.
+ * Ends the turn of a session that recovery brought back in the middle of it: its agent died with
+ * the server. The turn ends with agent_stopped {reason: "server_restart"}.
  */
 void agent_host_recover(struct agent_host *host, struct session *session);
-/** The end of a loop tick: releases agents that have stopped, so that their sessions can rest. */
+/**
+ * Call it at the end of a tick of the loop: releases agents that have stopped, so that their
+ * sessions can be evicted.
+ */
 void agent_host_end_tick(struct agent_host *host);
-/** The store takes inputs again: what agents have said meanwhile is given to it. */
+/** The store accepts inputs again: gives it what agents have said in the meantime. */
 void agent_host_retry(struct agent_host *host);
-/** The store is behind (true) or has caught up: agents are read from no more, or again. */
+/**
+ * The store is behind (true) or has caught up (false): stops or resumes reading from all agents.
+ */
 void agent_host_pause(struct agent_host *host, bool paused);
 
 #endif

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #define BLANKS " \t\r\n"
-/* A word with one of these is not what it seems. */
+/* The shell interprets these, so a word with one of them cannot be judged. */
 #define SHELL_SIGNS "'\"`$\\;&|<>()*?[]{}#~=!"
 
-/** Whether the shell knows the word itself. */
+/** Whether the word is a keyword or builtin of the shell. */
 static bool is_of_shell(const char *word)
 {
 	static const char *const words[] = {".", ":", "alias", "case", "cd", "command", "eval",

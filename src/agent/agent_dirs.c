@@ -14,15 +14,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define JOBS_MAX  64 /* that wait */
-#define NAMES_MAX 20000 /* that are looked at in one directory */
+#define JOBS_MAX  64 /* jobs that wait */
+#define NAMES_MAX 20000 /* names read from one directory */
 
 enum job_kind { JOB_CHECK, JOB_LIST, JOB_FILES };
 
 struct agent_dirs_job {
 	struct list link;
 	enum job_kind kind;
-	char **roots; /* of JOB_FILES: the session's directory, and the server's own if it has one */
+	/* of JOB_FILES: the session's directory, and the server's data directory if any */
+	char **roots;
 	char *text;
 	size_t most; /* of JOB_FILES */
 	bool is_working;
@@ -35,7 +36,7 @@ struct agent_dirs_job {
 
 struct agent_dirs {
 	struct worker *worker;
-	struct list jobs; /* the first one is worked on */
+	struct list jobs; /* the first one is being worked on */
 	size_t count;
 	bool is_closing;
 };
@@ -70,12 +71,12 @@ static int compare(const void *a, const void *b)
 }
 
 struct names {
-	char **paths; /* with room for one more than may be */
+	char **paths; /* has room for one more than the limit */
 	size_t count;
 	bool has_more;
 };
 
-/** Of all that are given, the first ones are kept. */
+/** Adds a path; beyond AGENT_DIRS_MAX only the first ones in sorted order are kept. */
 static void keep(struct names *names, const char *dir, const char *name)
 {
 	if (!utf8_is_valid(name, strlen(name))) {
@@ -99,7 +100,7 @@ static bool is_directory(DIR *dir, const struct dirent *entry)
 		       S_ISDIR(st.st_mode));
 }
 
-/** What is in the directory `path` of the root and begins with `begin`. */
+/** Lists the directories in `path`, which is `root` or below it, whose names begin with `begin`. */
 static void list_in(const char *root, const char *path, const char *begin, struct names *names)
 {
 	int top = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -236,7 +237,7 @@ void agent_dirs_free(struct agent_dirs *dirs)
 	free(dirs);
 }
 
-/** Of `wanted`, `roots` and `text` are copied. */
+/** Appends a copy of `wanted` to the queue. Returns NULL if the queue is full or closed. */
 static struct agent_dirs_job *add(struct agent_dirs *dirs, const struct agent_dirs_job *wanted,
 	agent_dirs_done *done, void *arg)
 {

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a longer history the newest part is read: an agent's start must not take minutes. */
+/* Only the newest events of a longer history are read: starting an agent must not take minutes. */
 #define EVENTS_MAX  100000
 #define PAGE_EVENTS 1000
 
-/** Whether the event can be a part of what an agent tells of its history, or its state. */
+/** Whether an event can be part of a replayed history or of the agent's state. */
 static bool is_of_history(const struct event_view *view)
 {
 	switch (view->type) {
@@ -77,7 +77,7 @@ static struct log_page next_page(const struct agent_history *history)
 		.max_bytes = history->page_size};
 }
 
-/** Whether there is something left to be given: `next` to `end` is it. */
+/** Whether events are left to be passed on; if so, they are `next` to `end`. */
 static bool has_more(struct agent_history *history)
 {
 	if (history->next > history->end && history->other_at < history->other_count) {
@@ -104,7 +104,10 @@ static void read_on(struct agent_history *history)
 	acp_agent_log_end(history->agent, history->is_cut);
 }
 
-/** The turn that is running now is not history: its prompt is what the agent was started for. */
+/**
+ * The last event of the history. The turn that is running does not belong to it: the agent was
+ * started for its prompt.
+ */
 static uint64_t end_of_history(const struct session_log *log)
 {
 	const struct session_facts *facts = session_facts(log);

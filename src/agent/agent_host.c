@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- what an agent says --- */
+/* --- what agents report --- */
 
 static void complain(const struct hosted *hosted, const char *what)
 {
@@ -23,7 +23,7 @@ static void complain(const struct hosted *hosted, const char *what)
 		session_id(hosted->session), what);
 }
 
-/** After an input: whether it has begun a turn, which somebody will have to end. */
+/** After an input: notes whether it began a turn, which the host will have to end. */
 static void note_turn(struct hosted *hosted, bool was_in_turn)
 {
 	if (!was_in_turn && session_is_prompting(hosted->session)) {
@@ -31,7 +31,7 @@ static void note_turn(struct hosted *hosted, bool was_in_turn)
 	}
 }
 
-/** What an image or file has held up is given on. */
+/** agent_inputs.go_on: an image or file was written, and the inputs behind it were passed on. */
 static void go_on(struct agent_inputs *inputs)
 {
 	struct hosted *hosted = (struct hosted *)((char *)inputs - offsetof(struct hosted, inputs));
@@ -40,7 +40,10 @@ static void go_on(struct agent_inputs *inputs)
 	acp_agent_pause(hosted->agent, hosted->host->paused || agent_inputs_wait(inputs));
 }
 
-/** After an input: what cannot be given on is kept, so it may not become more. */
+/**
+ * After an input: if inputs are being kept because they cannot be passed on, the agent is paused,
+ * which bounds how many there can be.
+ */
 static void note_input(struct hosted *hosted, const char *what, int r)
 {
 	if (r < 0) {
@@ -155,7 +158,10 @@ void hosted_end_turn(void *owner, const char *stop_reason, const char *message)
 	json_decref(data);
 }
 
-/** Without this its turn would never end, and the next prompt would wait for ever. */
+/**
+ * Ends a turn that the agent began outside of a prompt: otherwise it would never end, and the next
+ * prompt would wait forever.
+ */
 static void handle_quiet(void *owner)
 {
 	struct hosted *hosted = owner;
@@ -167,7 +173,7 @@ static void handle_quiet(void *owner)
 	}
 }
 
-/** The client that asked for it, if it is still there, hears why it is not set. */
+/** Tells the client that asked, if it is still connected, why the setting was refused. */
 static void handle_refused(void *owner, const struct acp_setting *setting, const char *why)
 {
 	struct hosted *hosted = owner;
@@ -187,7 +193,7 @@ static void handle_refused(void *owner, const struct acp_setting *setting, const
 		frame_error("setting_refused", why, of[setting->kind].request, &detail));
 }
 
-/** `errors`: what the agent has written to its stderr last; may be empty. */
+/** `errors`: the last lines of the agent's stderr; may be empty. */
 static void append_stopped(
 	struct hosted *hosted, const char *reason, const char *detail, const char *errors)
 {
@@ -235,7 +241,7 @@ static void handle_stopped(void *owner, const char *reason, const char *detail)
 	buffer_finish(&errors);
 }
 
-/* --- life --- */
+/* --- lifecycle --- */
 
 struct agent_host *agent_host_create(const struct agent_host_config *config)
 {
@@ -363,7 +369,7 @@ static void handle_freed(void *arg)
 	finish_if_empty(host);
 }
 
-/** The agent ends; nothing it says reaches the session any more. */
+/** Ends the agent; nothing it says reaches the session any more. */
 static void dismiss(struct hosted *hosted)
 {
 	session_set_host(hosted->session, NULL);
@@ -402,8 +408,8 @@ void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *
 	list_for_each_safe(link, tmp, &host->agents) {
 		struct hosted *hosted = list_entry(link, struct hosted, link);
 		/*
-		 * Where prompts wait, the next start ends this turn, so that they run then and not
-		 * into a closed door.
+		 * If prompts are queued, the turn is left open: the next start of the server ends
+		 * it, and then they run. Ended here, it would start them while the server stops.
 		 */
 		if (session_agent_is_running(hosted->session) &&
 			!session_queue_length(hosted->session)) {
@@ -440,7 +446,7 @@ struct hosted *hosted_of(struct agent_host *host, struct session *session)
 	hosted->session = session;
 	agent_inputs_init(&hosted->inputs, session);
 	hosted->inputs.go_on = go_on;
-	/* One without an entry is made only to tell that it has stopped. */
+	/* Without an entry, it exists only to report that the agent has stopped. */
 	const struct agent_entry *entry = agent_host_agent(host, session);
 	const char *cwd = agent_host_cwd(host, session);
 	hosted->agent = acp_agent_create(host->loop,
@@ -471,7 +477,7 @@ struct hosted *hosted_of(struct agent_host *host, struct session *session)
 	return hosted;
 }
 
-/* --- what sessions want of their agents --- */
+/* --- requests of sessions --- */
 
 static void cancel_request(void *arg, const char *request_id)
 {
@@ -487,7 +493,7 @@ int agent_host_cancel(struct agent_host *host, struct session *session)
 		return -ESRCH;
 	}
 	session_each_permission(session, cancel_request, &hosted->inputs);
-	/* Its prompt may still be on its way to the disk: then the agent never hears of it. */
+	/* If the prompt is not durable yet, the agent must never get it. */
 	if (session_is_turn_of_prompt(session) && !hosted->is_at_work) {
 		hosted->cancelled_turn = session_turn(session);
 	}
@@ -521,7 +527,7 @@ int agent_host_set(struct agent_host *host, struct session *session, const struc
 				     : request->type == REQUEST_AUTHENTICATE ? ACP_LOG_IN
 									     : ACP_SET_OPTION;
 	if (host->closing) {
-		return 0; /* it ends, and so does the client */
+		return 0; /* the server is stopping; clients are about to be disconnected */
 	}
 	struct hosted *hosted = hosted_of(host, session);
 	hosted->is_over = hosted->is_over && kind != ACP_LOG_IN;
@@ -546,7 +552,7 @@ void agent_host_recover(struct agent_host *host, struct session *session)
 	if (!session_agent_is_running(session) && !session_is_turn_of_prompt(session)) {
 		return;
 	}
-	/* What it says is kept until it is stored, as an agent's words are. */
+	/* A hosted agent is created because its inputs keep the event until it is stored. */
 	struct hosted *gone = hosted_of(host, session);
 	gone->is_over = host->has_over = gone->is_at_work = true;
 	append_stopped(gone, "server_restart",

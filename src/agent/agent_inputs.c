@@ -13,21 +13,21 @@
 
 enum input_kind { TEXT, THOUGHT, EVENT, RECOVERED, WITHDRAWAL };
 
-/* The lsn of an input that the session has not taken, or that was taken back. */
+/* The lsn of an input that the session has not accepted, or that was rolled back. */
 #define NOT_GIVEN INT64_MAX
 
 struct agent_input {
 	struct list link;
 	enum input_kind kind;
-	int64_t lsn; /* it is stored when this is on disk */
+	int64_t lsn; /* the input is stored once this lsn is durable */
 	char *name; /* the message id (NULL: none), the event's type, or the request's id */
 	char *text;
 	size_t len;
 	json_t *data; /* of an event */
-	char *message_id; /* of what is recovered; NULL: none */
-	struct list blobs; /* struct content_blob: they are to be written before it is given */
-	struct blob_upload *upload; /* of the first of them; NULL: none */
-	struct agent_inputs *inputs; /* whose it is */
+	char *message_id; /* of a recovered event; NULL: none */
+	struct list blobs; /* struct content_blob, to be written before the input is passed on */
+	struct blob_upload *upload; /* the upload of the first blob; NULL: none */
+	struct agent_inputs *inputs; /* the owner */
 };
 
 static void input_free(struct agent_input *input)
@@ -44,7 +44,7 @@ static void input_free(struct agent_input *input)
 	free(input);
 }
 
-/** Hands an input to the session. */
+/** Passes an input to the session. */
 static int hand_over(struct agent_inputs *inputs, const struct agent_input *input)
 {
 	struct session *session = inputs->session;
@@ -64,8 +64,8 @@ static int hand_over(struct agent_inputs *inputs, const struct agent_input *inpu
 }
 
 /**
- * Gives an input to the session. Returns -EAGAIN if it is to be given again: the store takes none,
- * or the session is being deleted, which may fail.
+ * Passes an input to the session. Returns -EAGAIN if it has to be repeated: the store accepts no
+ * inputs, or the session is being deleted, which may fail.
  */
 static int give(struct agent_inputs *inputs, struct agent_input *input)
 {
@@ -74,7 +74,7 @@ static int give(struct agent_inputs *inputs, struct agent_input *input)
 	if (r == -EIO || r == -ENOENT) {
 		return -EAGAIN;
 	}
-	/* What changes nothing is as certain as what is there already. */
+	/* An input that changed nothing is as durable as what precedes it. */
 	input->lsn = session_last_lsn(inputs->session);
 	return r;
 }
@@ -84,7 +84,7 @@ static bool is_stored(const struct agent_inputs *inputs, const struct agent_inpu
 	return input->lsn != NOT_GIVEN && session_is_stored(inputs->session, input->lsn);
 }
 
-/** Forgets what is stored: the first ones, for they are stored in order. */
+/** Drops the inputs that are stored: the first ones, since they are stored in order. */
 static void drop_stored(struct agent_inputs *inputs)
 {
 	while (!list_empty(&inputs->kept)) {
@@ -98,7 +98,10 @@ static void drop_stored(struct agent_inputs *inputs)
 
 static void handle_stored(struct durable_wait *wait, int status);
 
-/** Waits for what is on its way to the disk, if anything is, and unless it does already. */
+/**
+ * Waits until the inputs passed on so far are durable, unless there are none or a wait is already
+ * pending.
+ */
 static void await(struct agent_inputs *inputs)
 {
 	const struct agent_input *first =
@@ -119,8 +122,7 @@ static void handle_stored(struct durable_wait *wait, int status)
 	drop_stored(inputs);
 	if (status < 0) {
 		inputs->failed = true;
-		/* Once the store goes on, the numbers of what was lost look like those of the rest.
-		 */
+		/* Once the store recovers, the lsns of lost inputs are used for others. */
 		list_for_each(link, &inputs->kept) {
 			list_entry(link, struct agent_input, link)->lsn = NOT_GIVEN;
 		}
@@ -128,7 +130,7 @@ static void handle_stored(struct durable_wait *wait, int status)
 	await(inputs);
 }
 
-/** Gives what has not been given, in order, as far as it can be. */
+/** Passes on kept inputs that have not been passed on, in order, as far as possible. */
 static void give_kept(struct agent_inputs *inputs)
 {
 	inputs->is_held = false;
@@ -150,7 +152,7 @@ static void give_kept(struct agent_inputs *inputs)
 		inputs->begins_turn = inputs->begins_turn ||
 				      (!was_in_turn && session_is_prompting(inputs->session));
 		if (r < 0) {
-			input_free(input); /* what it was about is over */
+			input_free(input); /* refused: what it refers to is over */
 		}
 	}
 	drop_stored(inputs);
@@ -161,7 +163,7 @@ static void give_kept(struct agent_inputs *inputs)
 
 static void write_next(struct agent_input *input);
 
-/** The first of them is written, or cannot be (`why`, a code). */
+/** The first blob was written, or could not be (`why`, an error code). */
 static void end_blob(struct agent_input *input, const char *why)
 {
 	struct content_blob *blob = list_entry(input->blobs.next, struct content_blob, link);
@@ -212,7 +214,7 @@ static void write_next(struct agent_input *input)
 	}
 }
 
-/** Takes over an input: gives it on, and keeps it until it is stored. */
+/** Takes over an input: passes it on, and keeps it until it is stored. */
 static int take(struct agent_inputs *inputs, struct agent_input *input)
 {
 	list_init(&input->link);

@@ -10,7 +10,7 @@
 
 #define AGENTS_MAX  64
 #define TITLE_MAX   ((size_t)100) /* bytes */
-#define ENTRIES_MAX 256 /* of each list */
+#define ENTRIES_MAX 256 /* entries of each list */
 
 static void add_text(char ***list, const char *text)
 {
@@ -23,7 +23,7 @@ static void add_text(char ***list, const char *text)
 	(*list)[count + 1] = NULL;
 }
 
-/** Of the program that a command runs, as far as that can be told. */
+/** The name of the program that a command runs, as far as that can be told. */
 static char *name_program(const char *command)
 {
 	command += strspn(command, " \t\r\n");
@@ -41,7 +41,10 @@ static void note_demo(struct agent_entry *entry)
 	free(program);
 }
 
-/** A directory that is there, resolved; NULL: there is none. `~/` is the home. */
+/**
+ * Resolves an existing directory; NULL if it does not exist. `~/` is the home directory. The caller
+ * frees.
+ */
 static char *resolve_root(const char *text)
 {
 	struct stat st;
@@ -56,9 +59,12 @@ static char *resolve_root(const char *text)
 	return root;
 }
 
-/* --- one agent of a file: each returns NULL, or what is wrong, which the caller frees --- */
+/* --- one agent of a file: each function returns NULL, or what is wrong (caller frees) --- */
 
-/** `texts` may be missing; `take` says what is wrong with one of them. */
+/**
+ * Reads a list of strings, which can be missing; `take` stores one of them or returns what is
+ * wrong.
+ */
 static char *read_texts(const json_t *texts, const char *what,
 	char *(*take)(struct agent_entry *entry, const char *text), struct agent_entry *entry)
 {
@@ -95,7 +101,7 @@ static char *take_root(struct agent_entry *entry, const char *text)
 	return NULL;
 }
 
-/** ACP wants the lists of a program's server to be there; they may be left out here. */
+/** ACP requires lists such as `args` and `env`; here they can be omitted, and are added. */
 static char *read_servers(struct agent_entry *entry, json_t *servers)
 {
 	if (servers && (!json_is_array(servers) || json_array_size(servers) > ENTRIES_MAX)) {

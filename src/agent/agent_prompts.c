@@ -1,11 +1,13 @@
-/* How an agent gets its prompts, with their images and files. */
+/*
+ * Passes prompts, with their images and files, to agents.
+ */
 #include "agent_host_internal.h"
 
 #include "holdfast/session.h"
 
 #include <errno.h>
 
-/** The turn of a prompt that the agent does not get. */
+/** Ends the turn of a prompt that could not be given to the agent. */
 static void end_prompt(struct hosted *hosted, int error)
 {
 	hosted_end_turn(hosted, "error",
@@ -15,7 +17,7 @@ static void end_prompt(struct hosted *hosted, int error)
 			: "the agent could not take the prompt");
 }
 
-/** Takes over the blocks. */
+/** Gives a prompt to the agent; takes over `blocks`. */
 static void give_prompt(struct hosted *hosted, json_t *blocks)
 {
 	struct session *session = hosted->session;
@@ -40,7 +42,7 @@ static void handle_content(void *arg, json_t *blocks, const char *why)
 	struct hosted *hosted = arg;
 	hosted->reading = NULL;
 	if (!session_is_turn_of_prompt(hosted->session)) {
-		json_decref(blocks); /* it has ended meanwhile */
+		json_decref(blocks); /* the turn has ended in the meantime */
 	} else if (!blocks) {
 		hosted_end_turn(hosted, "error", why);
 	} else {
@@ -55,7 +57,7 @@ void agent_host_prompt(struct agent_host *host, struct session *session, const c
 		return;
 	}
 	if (!session_is_turn_of_prompt(session)) {
-		return; /* it has ended while the prompt was on its way to the disk */
+		return; /* the turn has ended while the prompt was being stored */
 	}
 	struct hosted *hosted = hosted_of(host, session);
 	const char *prompt_id = session_channel(session)->last_prompt_id;

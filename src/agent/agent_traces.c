@@ -1,4 +1,6 @@
-/* Which trace the request belongs to that brought a prompt, until its agent gets it. */
+/*
+ * Remembers the trace of the request that brought a prompt, until the agent gets the prompt.
+ */
 #include "agent_host_internal.h"
 
 #include "holdfast/traceparent.h"
@@ -6,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of more prompts than these that wait, the oldest ones' are forgotten. */
+/* Most prompts remembered; beyond that the oldest are forgotten. */
 #define TRACES_MAX 1024
 
 struct agent_trace {
 	struct list link; /* agent_host.traces, the oldest first */
 	char trace[TRACEPARENT_SIZE];
-	char name[]; /* the session's id, a blank and the prompt's */
+	char name[]; /* the session's id, a space, and the prompt's id */
 };
 
 static void drop(struct agent_host *host, struct agent_trace *trace)

@@ -1,6 +1,7 @@
 /*
- * A person types a path: the directory in it is looked at first, and then the tree below it, level by level,
- * so that what is near comes before what is far when there is too much to look at.
+ * Completes a path that a person types: searches the directory that it names first, and then the
+ * tree below it, level by level, so that close matches are found before distant ones if the tree is
+ * too large to be searched.
  */
 #include "complete_files.h"
 
@@ -20,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ENTRIES_MAX ((size_t)20000) /* that are looked at */
+#define ENTRIES_MAX ((size_t)20000) /* directory entries that are looked at */
 #define WALK_MS     300
 #define IGNORE_MAX  ((size_t)64 * 1024) /* bytes of a .gitignore */
 
@@ -34,22 +35,23 @@ struct found {
 
 struct walk {
 	const struct files_query *query;
-	char *private_dir; /* without symlinks; NULL: none */
-	char *top_place; /* the session's directory, without symlinks */
+	char *private_dir; /* resolved; NULL: none */
+	char *top_place; /* the session's directory, resolved */
 	int top;
 	int base; /* the directory that the prefix names */
-	char *base_place; /* without symlinks */
-	const char *base_path; /* below the top, without symlinks; "": the top */
-	char *typed; /* the same as it was typed, with its slash */
-	const char *needle; /* what names begin with, or paths if it has a slash */
-	bool is_exact; /* the prefix has named the base */
-	bool ignores; /* what is ignored is left out */
+	char *base_place; /* the same, resolved */
+	const char *base_path; /* the part of base_place below the top; "": the top */
+	char *typed; /* the same part as it was typed, with its slash */
+	const char *needle; /* what names contain, or paths if it has a slash */
+	bool is_exact; /* the prefix names the base, rather than a path anywhere below the top */
+	bool ignores; /* ignored files are left out */
 	struct ignore_rules rules;
-	char **dirs; /* below the base: those that were found, the first of them looked at */
+	/* found directories, relative to the base; the first ones have been searched */
+	char **dirs;
 	size_t dir_count;
 	size_t entries;
 	int64_t until_ms;
-	struct found *found; /* sorted, with room for one more than may be */
+	struct found *found; /* sorted, with room for one more than the limit */
 	size_t count;
 	bool has_more;
 };
@@ -61,7 +63,7 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/** Where an open file or directory really is; NULL: that cannot be said. The caller frees. */
+/** Returns the real path of an open file or directory; NULL if it is unknown. The caller frees. */
 static char *place_of(int fd)
 {
 	char link[40];
@@ -76,14 +78,14 @@ static char *join(const char *dir, const char *name)
 	return xprintf("%s%s%s", dir, *dir && strcmp(dir, "/") != 0 ? "/" : "", name);
 }
 
-/** Whether a place is below the session's directory, and none of the server's own. */
+/** Whether a real path is below the session's directory, and not private to the server. */
 static bool may_show(const struct walk *walk, const char *place)
 {
 	return place && path_is_within(place, walk->top_place) &&
 	       !(walk->private_dir && path_is_private(place, walk->private_dir));
 }
 
-/* --- what is kept --- */
+/* --- results --- */
 
 static int compare(const struct found *a, const struct found *b)
 {
@@ -111,7 +113,9 @@ static void keep(struct walk *walk, struct found one)
 	}
 }
 
-/** Of "lib/net/http.c" for "net/ht": begins a name on the way, and ends in the last one. */
+/**
+ * Whether the last names of a path match a needle with slashes: "lib/net/http.c" matches "net/ht".
+ */
 static bool has_part(const char *path, const char *needle)
 {
 	size_t len = strlen(needle);
@@ -138,9 +142,12 @@ static enum rank rank_of(const struct walk *walk, const char *path, const char *
 	return strcmp(needle, ".") != 0 && strcasestr(name, needle) ? RANK_INSIDE : RANK_NONE;
 }
 
-/* --- what there is --- */
+/* --- searching --- */
 
-/** DT_DIR, DT_REG, or DT_UNKNOWN for what is neither, or must not be shown. A symlink is what it leads to. */
+/**
+ * Returns DT_DIR, DT_REG, or DT_UNKNOWN for what is neither or must not be shown. A symlink counts
+ * as what it leads to.
+ */
 static unsigned char kind_of(const struct walk *walk, DIR *dir, const struct dirent *entry)
 {
 	struct stat st;
@@ -172,7 +179,7 @@ static unsigned char kind_of(const struct walk *walk, DIR *dir, const struct dir
 	return S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : DT_UNKNOWN;
 }
 
-/** The rules of a directory below the top, if it has some. */
+/** Reads the ignore rules of a directory below the top, if it has any. */
 static void read_rules(struct walk *walk, const char *dir)
 {
 	struct stat st;
@@ -183,7 +190,7 @@ static void read_rules(struct walk *walk, const char *dir)
 		buffer_reserve(&text, IGNORE_MAX);
 		ssize_t n = read(fd, text.data, IGNORE_MAX);
 		size_t len = n > 0 ? (size_t)n : 0;
-		if (len == IGNORE_MAX) { /* a part of a pattern is another pattern */
+		if (len == IGNORE_MAX) { /* a truncated pattern would be a different pattern */
 			const char *end = memrchr(text.data, '\n', len);
 			len = end ? (size_t)(end - text.data) : 0;
 		}
@@ -205,7 +212,7 @@ static bool is_over(struct walk *walk)
 	return atomic_load(walk->query->is_unwanted);
 }
 
-/** One entry of the directory `dir` (below the base). */
+/** Handles one entry of the directory `dir`, which is relative to the base. */
 static void take(struct walk *walk, DIR *handle, const struct dirent *entry, const char *dir)
 {
 	const char *name = entry->d_name;
@@ -270,7 +277,7 @@ static void look_into(struct walk *walk, const char *dir)
 	closedir(handle);
 }
 
-/* --- where it begins --- */
+/* --- the starting point --- */
 
 static bool has_dots(const char *prefix)
 {
@@ -282,7 +289,10 @@ static bool has_dots(const char *prefix)
 	return false;
 }
 
-/** Reads the rules of the directories from the top to the base; if one of these is ignored, none count. */
+/**
+ * Reads the ignore rules from the top down to the base. If one of these directories is itself
+ * ignored, no rules apply.
+ */
 static void read_outer_rules(struct walk *walk)
 {
 	read_rules(walk, "");
@@ -297,7 +307,10 @@ static void read_outer_rules(struct walk *walk)
 	}
 }
 
-/** Opens the directory that the prefix names; without it, what was typed is looked for from the top on. */
+/**
+ * Opens the directory that the prefix names. If it does not exist, the prefix is searched for from
+ * the top on.
+ */
 static bool open_base(struct walk *walk)
 {
 	const char *prefix = walk->query->prefix;

@@ -1,4 +1,6 @@
-/* The files and directories below a session's directory whose names begin as a person types them. */
+/*
+ * Finds the files and directories in a session's directory that match a path as a person types it.
+ */
 #ifndef HOLDFAST_COMPLETE_FILES_H
 #define HOLDFAST_COMPLETE_FILES_H
 
@@ -6,21 +8,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FILES_MAX ((size_t)200) /* in one list */
+#define FILES_MAX ((size_t)200) /* paths in one list */
 
 struct files_query {
-	const char *dir; /* of the session */
-	const char *private_dir; /* of the server; NULL: none */
+	const char *dir; /* the session's directory */
+	const char *private_dir; /* the server's data directory; NULL: none */
 	const char *prefix; /* what was typed; UTF-8 */
 	size_t most; /* paths, at most FILES_MAX */
-	const atomic_bool *is_unwanted; /* set by another thread: nobody waits any more */
+	const atomic_bool *is_unwanted; /* set by another thread to cancel the search */
 };
 
 /**
- * Paths below the directory, directories with a slash at their end, the best ones first: what lies where the
- * prefix says and begins like it, then what begins so further below, then what has it in its name. Ended by
- * NULL; the caller frees with agent_env_free(). Blocks, but looks at a bounded part of the tree in a bounded
- * time; *ret_has_more also says that there may be others. Symlinks out of the directory lead nowhere.
+ * Returns paths relative to the directory, best matches first; directories end with a slash. First
+ * come names in the directory given by the prefix that begin with its last part, then such names
+ * further below, then names that contain it. The list ends with NULL; the caller frees it with
+ * agent_env_free(). Blocks, but searches a bounded part of the tree in bounded time; *ret_has_more
+ * is set if there may be other matches. Symlinks out of the directory are not followed.
  */
 char **complete_files(const struct files_query *query, bool *ret_has_more);
 

@@ -13,14 +13,14 @@
 struct ignore_rule {
 	char *base;
 	char *pattern;
-	bool is_negated; /* not ignored after all */
+	bool is_negated; /* the rule re-includes what it matches */
 	bool is_for_dirs;
-	bool is_path; /* of the whole path below `base`, not of a name */
+	bool is_path; /* matches the whole path below `base`, not a name */
 };
 
 /* --- patterns --- */
 
-/** Whether one character of the pattern takes `c`; *at goes behind it. */
+/** Matches one element of the pattern against `c`; *at moves behind the element. */
 static bool match_one(const char **at, const char *end, char c)
 {
 	const char *p = (*at)++;
@@ -50,7 +50,10 @@ static bool match_one(const char **at, const char *end, char c)
 	return fnmatch(set, (const char[]){c, '\0'}, 0) == 0;
 }
 
-/** A name against a pattern without slashes: goes back to the last star only, so it is never slow. */
+/**
+ * Matches a name against a pattern without slashes. Backtracks to the last star only, so it is
+ * never slow.
+ */
 static bool match_name(const char *p, size_t p_len, const char *s, size_t s_len)
 {
 	const char *p_end = p + p_len;
@@ -84,7 +87,7 @@ static const char *next_name(const char *at)
 	return at + (*at == '/');
 }
 
-/** A path against a pattern, name by name; "**" stands for any number of them. */
+/** Matches a path against a pattern, name by name; "**" matches any number of names. */
 static bool match_path(const char *p, const char *s)
 {
 	const char *star = NULL;
@@ -95,7 +98,7 @@ static bool match_path(const char *p, const char *s)
 			p = star = next_name(p);
 			star_s = s;
 			if (!*p) {
-				return true; /* all that is inside */
+				return true; /* matches everything inside */
 			}
 		} else if (*p && match_name(p, len, s, strcspn(s, "/"))) {
 			p = next_name(p);
@@ -112,7 +115,7 @@ static bool match_path(const char *p, const char *s)
 
 /* --- rules --- */
 
-/** The end of a line without the blanks and the CR behind it; an escaped blank counts. */
+/** Returns the length of a line without trailing spaces and CR; an escaped space is kept. */
 static size_t trim(const char *line, size_t len)
 {
 	len -= len > 0 && line[len - 1] == '\r';

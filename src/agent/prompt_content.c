@@ -12,15 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/** One of its blobs. */
+/** One content block of the prompt. */
 struct part {
 	struct prompt_content *reading;
-	struct blob_opening *opening; /* NULL: that is over */
-	int fd; /* -1: it is not open */
+	struct blob_opening *opening; /* NULL: not being opened */
+	int fd; /* -1: not open */
 	uint64_t size;
-	char *text; /* what was read: in base64, unless it is text */
+	char *text; /* the contents: base64, or text if `is_text` */
 	size_t len;
-	bool is_text; /* of a resource: UTF-8 */
+	bool is_text; /* a resource in UTF-8 */
 };
 
 struct prompt_content {
@@ -28,11 +28,11 @@ struct prompt_content {
 	uv_loop_t *loop;
 	json_t *message;
 	json_t *content;
-	prompt_content_read *done; /* NULL: nobody waits */
+	prompt_content_read *done; /* NULL: cancelled */
 	void *arg;
-	struct part *parts; /* one for each block; links have nothing in theirs */
+	struct part *parts; /* one for each block; those of links are empty */
 	size_t count;
-	size_t opening; /* so many are being opened */
+	size_t opening; /* number of blobs being opened */
 	bool is_working;
 	int status;
 };
@@ -109,7 +109,7 @@ static void work(uv_work_t *work)
 
 /* --- on the loop --- */
 
-/** A resource has an address; that of what somebody sent is its name, or its sum. */
+/** ACP requires a URI for a resource; it is made from the name of the file, or the blob's hash. */
 static json_t *make_resource(const json_t *block, const struct part *part)
 {
 	const char *name = text_of(block, "name");
@@ -212,7 +212,8 @@ struct prompt_content *prompt_content_begin(uv_loop_t *loop, struct session_log 
 			reading->opening++;
 		}
 	}
-	if (!reading->opening) { /* links alone: the pool has nothing to do, and answers later */
+	/* only links: the thread pool has nothing to read, but completes later */
+	if (!reading->opening) {
 		go_on(reading);
 	}
 	return reading;
