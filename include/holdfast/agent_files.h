@@ -1,17 +1,18 @@
 /*
- * The process that reads and writes files for an agent: this program, started again as
- * `holdfast agent-files`. A file system may never answer (FUSE, NFS of a dead server); whoever
- * waits for it hangs in the kernel, where not even SIGKILL may reach. That is this process and not
- * the server, nor its threads.
+ * The process that reads and writes files for an agent: this program, started again as `holdfast
+ * agent-files`. A file system may never answer (FUSE, or NFS whose server is down), and a process
+ * that waits for it hangs in the kernel, where even SIGKILL may not reach it. A separate process
+ * makes sure that neither the server nor one of its threads hangs.
  *
- * Requests come over stdin and answers go over stdout, one after the other, packed as file_worker.c
- * says. It ends when stdin is closed.
+ * Requests come in over stdin and answers go out over stdout, one at a time, in the format that
+ * file_worker.c describes. The process ends when stdin is closed.
  */
 #ifndef HOLDFAST_AGENT_FILES_H
 #define HOLDFAST_AGENT_FILES_H
 
 #define AGENT_FILES_COMMAND "agent-files"
 
+/** Runs `holdfast agent-files`; returns the exit code. The arguments are ignored. */
 int agent_files_run(int argc, char **argv);
 
 #endif

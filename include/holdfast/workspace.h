@@ -1,11 +1,11 @@
 /*
- * The workspace room: the directory that an agent works in, as we serve it: files that the agent
- * has us read and write (fs/…), commands that it has us run (terminal/…). Requests come in as
- * JSON-RPC; answers, and events for those who watch, go out through one table of functions. It
- * knows nothing of sessions, prompts or of the process that asks.
+ * The workspace room: the directory that an agent works in, as the server offers it to the agent:
+ * files that the agent has the server read and write (fs/…), and commands that it has the server
+ * run (terminal/…). Requests come in as JSON-RPC; answers, and events for observers, go out through
+ * one table of functions. This room knows nothing of sessions, prompts or the process that asks.
  *
- * What an agent asks for is hostile: nothing outside of the directory is read or written, and
- * nothing of it is done on the loop, where a file system that does not answer would stop everyone.
+ * Requests are hostile: nothing outside of the directory is read or written, and no file is touched
+ * on the loop's thread, where a file system that does not answer would stop everyone.
  */
 #ifndef HOLDFAST_WORKSPACE_H
 #define HOLDFAST_WORKSPACE_H
@@ -18,57 +18,69 @@
 
 struct workspace;
 
-/* The strings are borrowed until freed(). */
+/* The strings are borrowed until freed() is called. */
 struct workspace_config {
-	const char *cwd; /* absolute; where commands run, and the root of file requests */
+	/* absolute; the working directory of commands, and the root of file requests */
+	const char *cwd;
 	/*
-	 * Absolute; of the server: files below it are refused, but for those below its `workspace`.
-	 * NULL: none.
+	 * The server's data directory, absolute: files below it are refused, except those below its
+	 * `workspace`. NULL: none.
 	 */
 	const char *private_dir;
 	const char *session_id; /* names the session in diagnostics */
-	size_t file_max; /* bytes; requests for a larger file are refused */
-	size_t file_names_max; /* hard links; a file with more is refused */
-	int file_ms; /* for one file request */
-	size_t terminals_max; /* at once; 0: there are none */
-	struct child_config
-		commands; /* how they run: spawner, env, stop_grace_ms, box, descriptors_kept */
+	size_t file_max; /* bytes; requests for larger files are refused */
+	size_t file_names_max; /* hard links; requests for files with more are refused */
+	int file_ms; /* timeout of one file request */
+	size_t terminals_max; /* open at once; 0: terminals are not offered */
+	/* how commands run: spawner, env, stop_grace_ms, box, descriptors_kept */
+	struct child_config commands;
 };
 
-/* None may call workspace_close(). */
+/* None of these may call workspace_close(). */
 struct workspace_ops {
-	/** Sends a message to who asked; takes it. */
+	/** Sends a message to the agent; takes it over. */
 	void (*send)(void *owner, struct buffer *message);
 	/** file_read, file_write or x-acp-terminal (proto/protocol.md); `data` is borrowed. */
 	void (*event)(void *owner, const char *type, const json_t *data);
-	/** The file request is done: the next one may come. */
+	/** The file request is done: the next one can be handled. */
 	void (*file_done)(void *owner);
-	/** All of it has ended, and it is freed; once, after workspace_close(). */
+	/**
+	 * Everything has ended and the workspace has been freed; called once, after
+	 * workspace_close().
+	 */
 	void (*freed)(void *owner);
 };
 
 struct workspace *workspace_create(uv_loop_t *loop, const struct workspace_config *config,
 	const struct workspace_ops *ops, void *owner);
-/** Ends what runs, and frees the workspace later. Of the ops only freed() is called any more. */
+/**
+ * Ends all commands and frees the workspace later. Of the ops, only freed() is called from then on.
+ */
 void workspace_close(struct workspace *ws);
 
 /**
- * A request; false if it is for something else. While workspace_is_at_file() the next request of a
- * file may not come.
+ * Handles a request; returns false if its method is not one of fs/… and terminal/…. Must not be
+ * called with a file request while workspace_is_at_file().
  */
 bool workspace_handle(
 	struct workspace *ws, const char *method, const json_t *id, const json_t *params);
-/** Answers a request for a command's end that was withdrawn; false if there is none. */
+/**
+ * The agent has withdrawn a request: if it is a pending terminal/wait_for_exit, answers it as
+ * cancelled and returns true.
+ */
 bool workspace_withdraw(struct workspace *ws, const json_t *id);
-/** Who asked is gone: its commands are ended, and its requests are answered to nobody. */
+/** The agent is gone: ends its commands; pending requests are not answered. */
 void workspace_abandon(struct workspace *ws);
-/** Back-pressure: while paused commands are not read from, and nothing is told of them. */
+/**
+ * Back-pressure: while paused, commands' output is not read and no events about them are reported.
+ */
 void workspace_pause(struct workspace *ws, bool paused);
 
+/** Whether a file request is being done. */
 bool workspace_is_at_file(const struct workspace *ws);
-/** Whether there are terminals that were not released. */
+/** Whether the agent has terminals that it has not released. */
 bool workspace_has_terminals(const struct workspace *ws);
-/** Whether nothing is being done or on its way out. */
+/** Whether no file request is being done and no terminal is left, released ones included. */
 bool workspace_is_empty(const struct workspace *ws);
 
 #endif

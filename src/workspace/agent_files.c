@@ -1,4 +1,6 @@
-/* The process of agent_files.h: one job after the other, until stdin ends. */
+/*
+ * The process of agent_files.h: executes one job after the other until stdin ends.
+ */
 #include "holdfast/agent_files.h"
 
 #include "workspace_internal.h"
@@ -9,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/** Reads all of it; false at the end of stdin. */
+/** Reads exactly `len` bytes; returns false at the end of stdin. */
 static bool read_whole(char *bytes, size_t len)
 {
 	while (len > 0) {
@@ -39,7 +41,7 @@ static bool write_whole(const char *bytes, size_t len)
 	return true;
 }
 
-/** False when there is nothing more to do. */
+/** Executes one job; returns false at the end of stdin or on an error. */
 static bool do_one(struct buffer *frame)
 {
 	char head[FILE_FRAME_HEAD];
@@ -67,11 +69,11 @@ static bool do_one(struct buffer *frame)
 int agent_files_run(int argc, char **argv)
 {
 	struct buffer frame = {0};
-	/* What was begun is finished, so that no half of a file is left; SIGKILL comes later. */
+	/* Finish what was begun, so that no partial file is left; SIGKILL follows later. */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	/* What whoever started the server left open for it. */
+	/* Descriptors that the parent of the server left open. */
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 	while (do_one(&frame)) {
 	}

@@ -4,9 +4,9 @@
 #include <string.h>
 
 /*
- * What a write has changed, for people: hunks of a unified diff. The shortest way between the two
- * texts is looked for with Myers' algorithm, up to a number of changes; beyond that everything
- * between the first and the last change counts as changed.
+ * Describes what a write has changed, for people: hunks of a unified diff. Myers' algorithm finds
+ * the shortest edit script up to a number of changes; beyond that, everything between the first and
+ * the last change counts as changed.
  */
 
 #define CONTEXT     3
@@ -38,7 +38,7 @@ static size_t line_length(const char *text, size_t len)
 	return end ? (size_t)(end + 1 - text) : len;
 }
 
-/** False, and nothing is allocated, if there are too many. */
+/** Splits a text into lines. Returns false, with nothing allocated, if there are too many. */
 static bool split_lines(struct lines *ret, const char *text, size_t len)
 {
 	size_t count = 0;
@@ -62,14 +62,14 @@ static bool is_same(const struct line *a, const struct line *b)
 	return a->len == b->len && memcmp(a->text, b->text, a->len) == 0;
 }
 
-/* The furthest points reached, by diagonal: `now` for one more change, `past` for each before. */
+/* State of the search: the furthest points reached on each diagonal, now and before each change. */
 struct search {
 	struct line *old;
 	struct line *new;
 	int old_count;
 	int new_count;
 	int most; /* changes */
-	int *now; /* from -most-1 to most+1 */
+	int *now; /* indexes -most-1 to most+1 */
 	int *past; /* `most`+1 copies of what `now` was */
 };
 
@@ -84,7 +84,7 @@ static size_t row_size(const struct search *s)
 	return (size_t)(2 * s->most + 3);
 }
 
-/** Goes as far as one more change leads; true at the end of both texts. */
+/** Searches with one more change; returns true when both texts' ends are reached. */
 static bool search_step(struct search *s, int changes)
 {
 	memcpy(s->past + (size_t)changes * row_size(s), s->now - s->most - 1,
@@ -146,7 +146,7 @@ static void search_changes(struct search *s)
 	free(row);
 }
 
-/** Marks the lines that are in one text only; what begins and ends both alike is left out. */
+/** Marks the lines that are in one text only. The common beginning and end are skipped first. */
 static void mark_changes(struct lines *old, struct lines *new)
 {
 	size_t least = old->count < new->count ? old->count : new->count;
@@ -173,7 +173,7 @@ static bool is_changed(const struct lines *lines, size_t at)
 	return at < lines->count && lines->all[at].changed;
 }
 
-/** The next hunk behind `h`, with the lines around it; false if there is none. */
+/** Finds the next hunk after `h`, including its context; returns false if there is none. */
 static bool next_hunk(const struct lines *old, const struct lines *new, struct hunk *h)
 {
 	size_t i = h->old_to;
@@ -215,7 +215,10 @@ static bool put_line(struct buffer *out, char mark, const struct line *line, siz
 	return true;
 }
 
-/** Where a hunk begins, from 1, and how long it is; one without lines is behind the line named. */
+/**
+ * Appends where a range begins, counted from 1, and its length. An empty range names the line
+ * before it.
+ */
 static void put_range(struct buffer *out, char mark, size_t from, size_t to)
 {
 	buffer_printf(out, "%c%zu,%zu ", mark, to > from ? from + 1 : from, to - from);

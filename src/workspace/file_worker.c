@@ -9,17 +9,17 @@
 #include <string.h>
 
 /*
- * An agent's file requests are done by a process beside it (agent_files.h), one at a time. One that
- * does not answer in time is killed, and until it is gone no other is started: an agent whose file
- * system hangs has one process that hangs.
+ * Executes an agent's file requests in a helper process (agent_files.h), one at a time. A process
+ * that does not answer in time is killed, and no other is started until it is gone: an agent whose
+ * file system hangs has at most one hanging process.
  *
- * A frame is its length (8 bytes) and the fields that follow, as pack.h writes them.
+ * A frame is its length (8 bytes) and the fields listed here, as pack.h writes them.
  */
 
-/* With nothing to do for so long the process ends. */
+/* The process is ended after being idle this long. */
 #define REST_MS 5000
 
-/* What the two say to each other. */
+/* --- frames --- */
 
 static void end_frame(struct buffer *out)
 {
@@ -113,7 +113,7 @@ static bool take_outcome(struct file_job *job, const char *bytes, size_t len)
 	return !c.in.failed;
 }
 
-/* Its life. */
+/* --- the process --- */
 
 void workspace_stop_files(struct workspace *ws)
 {
@@ -125,7 +125,7 @@ void workspace_stop_files(struct workspace *ws)
 	}
 }
 
-/** The job came to nothing: `why` is what its agent is told. */
+/** Fails the job; the agent gets the reason `why`. */
 static void fail_job(struct workspace *ws, const char *why)
 {
 	struct file_job *job = ws->job;

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What of a change is told to those who watch. */
+/* How much of a diff is reported to observers. */
 #define DIFF_MAX ((size_t)64 * 1024)
 
 static int job_fail(struct file_job *job, int code, const char *why)
@@ -38,7 +38,7 @@ static int job_fail_errno(struct file_job *job, int err)
 	return job_fail(job, err == ENOENT ? JSON_RPC_NOT_FOUND : JSON_RPC_INTERNAL_ERROR, why);
 }
 
-/** What follows `root` in `path`, or NULL if the path is not below it. */
+/** Returns the part of `path` below `root`; NULL if the path is not below it. */
 static const char *below(const char *path, const char *root)
 {
 	size_t len = strlen(root);
@@ -53,8 +53,8 @@ static const char *below(const char *path, const char *root)
 }
 
 /**
- * Opens the root and finds the path below it. Agents name the root as it was given to them or as it
- * really is.
+ * Opens the root and finds the path relative to it. Agents use the root as it was given to them, or
+ * its real path.
  */
 static int open_root(struct file_job *job)
 {
@@ -73,7 +73,7 @@ static int open_root(struct file_job *job)
 	return root < 0 ? job_fail_errno(job, errno) : root;
 }
 
-/** Where the lines that were asked for begin and end in the text. */
+/** Finds where the requested lines begin and end in the text. */
 static void select_lines(
 	const struct file_job *job, const struct buffer *text, size_t *ret_from, size_t *ret_to)
 {
@@ -124,7 +124,7 @@ static int refuse_private(struct file_job *job)
 		job, JSON_RPC_INVALID_PARAMS, "the server's data directory is not for agents");
 }
 
-/** Of what is open, whatever links led there. */
+/** Refuses an open file in the server's data directory, whatever links led there. */
 static int check_place(struct file_job *job, int fd)
 {
 	char link[40];
@@ -175,14 +175,14 @@ static int read_text(struct file_job *job, int fd, struct buffer *text)
 	size_t to;
 	select_lines(job, text, &from, &to);
 	job->size = to - from;
-	/* Encoded here, so that a large file does not hold up the loop. */
+	/* Encode it here, so that a large file does not block the loop. */
 	buffer_append_json(&job->text, text->data + from, job->size);
 	return 0;
 }
 
 /**
- * Looks at the file before it is opened, because opening a device can do something; and again
- * afterwards, because it may be another one by then.
+ * Opens a file for reading. It is checked first through O_PATH, because opening a device can have
+ * effects, and again afterwards, because it may have been replaced.
  */
 static int open_to_read(struct file_job *job, int root)
 {
@@ -195,7 +195,7 @@ static int open_to_read(struct file_job *job, int root)
 	if (err < 0) {
 		return -1;
 	}
-	/* O_NONBLOCK, because a FIFO without a writer would not even open. */
+	/* O_NONBLOCK, because opening a FIFO without a writer blocks. */
 	fd = open_beneath(root, job->relative, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0) {
 		return job_fail_errno(job, errno);
@@ -232,7 +232,7 @@ static int write_all(int fd, const char *bytes, size_t len)
 	return fdatasync(fd) < 0 ? -errno : 0;
 }
 
-/** The new file has the rights and the owner of the old one, as far as we may give them. */
+/** Gives the new file the owner and permissions of the old one, as far as permitted. */
 static int copy_rights(int fd, const struct stat *old)
 {
 	if (fchown(fd, old->st_uid, old->st_gid) < 0 && errno != EPERM) {
@@ -242,8 +242,8 @@ static int copy_rights(int fd, const struct stat *old)
 }
 
 /**
- * Fills a new file and puts it in the place of `name`: whoever reads there finds the old text or
- * the new one, and what has come to be there meanwhile is replaced, not followed.
+ * Writes a temporary file and renames it to `name`: readers see either the old or the new contents,
+ * and whatever is at `name` by then is replaced, not followed.
  */
 static int replace_file(int dir, const char *name, const struct stat *old, const json_t *content)
 {
@@ -271,7 +271,9 @@ static int replace_file(int dir, const char *name, const struct stat *old, const
 	return err;
 }
 
-/** Reads what will be replaced, for the diff; false if it is no text of a size that we take. */
+/**
+ * Reads the file that will be replaced, for the diff; returns false if it is not text or too large.
+ */
 static bool read_old(struct file_job *job, int dir, const char *name, struct buffer *text)
 {
 	int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
@@ -280,7 +282,7 @@ static bool read_old(struct file_job *job, int dir, const char *name, struct buf
 	if (fd >= 0) {
 		close(fd);
 	}
-	/* Why it cannot be read is no reason not to write. */
+	/* That it cannot be read does not prevent writing it. */
 	job->code = 0;
 	buffer_clear(&job->text);
 	return good;
@@ -291,7 +293,7 @@ static void make_diff(struct file_job *job, const struct buffer *old)
 	struct buffer new = {0};
 	buffer_append(&new, json_string_value(job->content), json_string_length(job->content));
 	job->diff_cut = !diff_append(&job->diff, old, &new, DIFF_MAX);
-	/* NUL is a character that a file may have and an event's text may not. */
+	/* A file can contain NUL, but the text of an event cannot. */
 	job->has_diff = !job->diff.len || !memchr(job->diff.data, '\0', job->diff.len);
 	job->diff_cut = job->diff_cut && job->has_diff;
 	buffer_finish(&new);
@@ -326,7 +328,7 @@ static void job_write(struct file_job *job, int root)
 {
 	char *name = NULL;
 	if (job->private_dir && path_is_private(job->path, job->private_dir)) {
-		refuse_private(job); /* before directories are made on the way */
+		refuse_private(job); /* before missing directories are created */
 		return;
 	}
 	int dir = open_parent(root, job->relative, &name);
@@ -359,7 +361,7 @@ void file_job_work(struct file_job *job)
 	close(root);
 }
 
-/** Takes an optional line number; false if it is something else. */
+/** Reads an optional line number; returns false if it is invalid. */
 static bool take_count(const json_t *params, const char *key, json_int_t *ret_count)
 {
 	const json_t *value = json_object_get(params, key);

@@ -5,15 +5,15 @@
 #include <string.h>
 
 /*
- * What a terminal's command has put out: the newest of it for the agent, which may ask for it at
- * any time, and the oldest of it piece by piece for those who watch.
+ * The output of a terminal's command: the newest part is kept for the agent, which can request it
+ * at any time; the oldest part is reported to observers piece by piece.
  */
 
-/* Told of one command; behind that only its last words are. */
+/* Most bytes reported for one command; after that, only the end of its output is. */
 #define TOLD_MAX ((size_t)256 * 1024)
 #define TAIL_MAX ((size_t)4 * 1024)
 
-/** Whether the bytes begin a character that has not ended yet. */
+/** Whether the bytes are the beginning of an incomplete character. */
 static bool is_cut(const char *bytes, size_t len)
 {
 	struct utf8_state state = {0};
@@ -69,7 +69,7 @@ static void trim(struct output *o)
 void output_push(struct output *o, const char *bytes, size_t len)
 {
 	buffer_append(&o->kept, bytes, len);
-	/* Not each time: what is kept would be moved for every byte that comes. */
+	/* Only now and then: trimming moves everything that is kept. */
 	if (o->kept.len / 2 > o->kept_max) {
 		trim(o);
 	}
@@ -83,7 +83,7 @@ json_t *output_kept(struct output *o)
 {
 	trim(o);
 	size_t begin = 0;
-	/* Cut at the beginning of a character. */
+	/* Begin at a whole character. */
 	while (o->truncated && begin < 4 && begin < o->kept.len &&
 		((unsigned char)o->kept.data[begin] & 0xc0) == 0x80) {
 		begin++;

@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 /*
- * The agent names paths, and may have put symlinks into its directory, or put them there this very
- * moment: the kernel is asked to refuse whatever leads out of it (openat2), so that there is no
- * moment between a check and its use.
+ * The agent chooses paths, and can have put symlinks into its directory, or can put them there at
+ * this very moment. So the kernel is asked to refuse whatever leads out of it (openat2), which
+ * leaves no time between a check and its use.
  */
 
 #define LINKS_MAX 8
 
-/** Opens the directory `path` below root; it and those above it are made where they are missing. */
+/** Opens the directory `path` below root; missing directories are created. */
 static int open_directory(int root, const char *path)
 {
 	int dir = open_beneath(root, *path ? path : ".", O_PATH | O_DIRECTORY);
@@ -43,7 +43,10 @@ static int open_directory(int root, const char *path)
 	return open_beneath(root, path, O_PATH | O_DIRECTORY);
 }
 
-/** Where a symlink in the directory `parent` leads, from root on; NULL and errno if out of it. */
+/**
+ * Returns where the symlink `name` in the directory `parent` leads, relative to root. NULL with
+ * errno: EINVAL if it is not a symlink, EXDEV if it is absolute.
+ */
 static char *link_target(int dir, const char *parent, const char *name)
 {
 	char target[PATH_MAX];
@@ -64,8 +67,8 @@ static char *link_target(int dir, const char *parent, const char *name)
 }
 
 /**
- * One step of open_parent(). If the name is a symlink's, *ret_dir is -1 and *ret_next is where
- * it leads.
+ * One step of open_parent(). If the name is a symlink, *ret_dir stays -1 and *ret_next is where it
+ * leads.
  */
 static int open_parent_once(
 	int root, const char *path, int *ret_dir, char **ret_name, char **ret_next)
@@ -79,7 +82,7 @@ static int open_parent_once(
 	int dir = open_directory(root, parent);
 	int err = dir < 0 ? -errno : 0;
 	*ret_next = dir < 0 ? NULL : link_target(dir, parent, name);
-	/* EINVAL: it is no symlink. */
+	/* EINVAL: not a symlink. */
 	if (dir >= 0 && !*ret_next && errno != EINVAL && errno != ENOENT) {
 		err = -errno;
 	}

@@ -9,35 +9,35 @@
 #include <unistd.h>
 
 /*
- * Commands that the agent runs with our help (terminal/…). The agent asks for their output when it
- * wants it; those who watch get it as x-acp-terminal events while it comes.
+ * Commands that the agent has the server run (terminal/…). The agent requests their output when it
+ * wants it; observers get it as x-acp-terminal events while it arrives.
  */
 
 #define KEPT_MAX     ((size_t)1024 * 1024)
-#define ENTRIES_MAX  1024 /* arguments, or variables */
+#define ENTRIES_MAX  1024 /* most arguments, and most variables */
 #define WAITERS_MAX  16
-#define TELL_BYTES   ((size_t)4096) /* are told at once */
-#define TELL_MS      250 /* later, what there is; less often the longer it goes on */
+#define TELL_BYTES   ((size_t)4096) /* this much output is reported at once */
+#define TELL_MS      250 /* less is reported after this; longer if it goes on */
 #define TELL_MS_MAX  8000
 #define TELLS_A_STEP 32
 
 struct terminal {
 	struct list link;
 	struct workspace *ws;
-	struct child *process; /* NULL: it did not start, or is gone */
+	struct child *process; /* NULL: not started, or gone */
 	char *id;
 	struct output output;
 	unsigned tells;
 	uint64_t tell_at_ms;
-	json_t *waiters; /* ids of the requests that wait for its exit */
+	json_t *waiters; /* ids of requests that wait for its exit */
 	bool exited;
-	bool released; /* and freed when the process is closed */
+	bool released; /* by the agent; freed once the process is closed */
 	bool closed;
 	int64_t exit_status;
 	int term_signal;
 };
 
-/* What is told of it. */
+/* --- events --- */
 
 static json_t *about(const struct terminal *t, const char *status)
 {
@@ -92,7 +92,10 @@ static void handle_tell(uv_timer_t *timer)
 	}
 }
 
-/* {exitCode, signal} of a command that is gone; both null if it was not waited for. */
+/*
+ * The exit status of a command, as an object with the given member names; both null while it has
+ * not exited.
+ */
 static json_t *exit_status(const struct terminal *t, const char *code, const char *signal_name)
 {
 	json_t *out = json_pack("{s:n, s:n}", code, signal_name);
@@ -117,7 +120,7 @@ static void answer_waiters(struct terminal *t)
 	json_array_clear(t->waiters);
 }
 
-/* Its life. */
+/* --- lifecycle --- */
 
 static void free_if_done(struct terminal *t)
 {
@@ -145,7 +148,7 @@ static void handle_output(void *owner, const char *bytes, size_t len)
 	}
 }
 
-/** There is no stderr of its own. */
+/** stderr is part of stdout, so this is never called. */
 static void handle_errors(void *owner, const char *bytes, size_t len)
 {
 }
@@ -176,7 +179,7 @@ static void handle_closed(void *owner)
 	free_if_done(t);
 }
 
-/** Releases it: nothing is heard of it any more. */
+/** Releases a terminal; nothing more is reported about it. */
 static void release(struct terminal *t)
 {
 	t->released = true;
@@ -210,7 +213,7 @@ void workspace_pause_terminals(struct workspace *ws, bool paused)
 	}
 }
 
-/* What the agent asks. */
+/* --- requests of the agent --- */
 
 static bool are_strings(const json_t *list)
 {
@@ -237,7 +240,7 @@ static bool are_variables(const json_t *list)
 	       (json_is_array(list) && json_array_size(list) <= ENTRIES_MAX);
 }
 
-/** What is wrong with the parameters of terminal/create, or NULL. */
+/** Returns what is wrong with the parameters of terminal/create, or NULL. */
 static const char *find_fault(const json_t *params)
 {
 	const json_t *cwd = json_object_get(params, "cwd");
@@ -261,7 +264,10 @@ static const char *find_fault(const json_t *params)
 	return NULL;
 }
 
-/** The command and its arguments as execvp() wants them, or NULL if a shell shall read it. */
+/**
+ * The argument list for execvp(), borrowed strings in an allocated list; NULL if the command has no
+ * arguments, so that a shell runs it.
+ */
 static char **make_args(const json_t *params)
 {
 	const json_t *args = json_object_get(params, "args");
@@ -290,8 +296,9 @@ static bool is_set_by(const json_t *variables, const char *entry)
 	return false;
 }
 
-/** The variables of agents, and those of the request, which go first. To be freed with
- * agent_env_free(). */
+/**
+ * The agent's environment, overridden by the variables of the request. Free with agent_env_free().
+ */
 static char **make_env(char **base, const json_t *variables)
 {
 	size_t count = 0;
@@ -344,7 +351,7 @@ static struct terminal *terminal_new(struct workspace *ws, const json_t *limit)
 {
 	struct terminal *t = xcalloc(1, sizeof(*t));
 	struct buffer name = {0};
-	/* As with questions: the log outlives this process. */
+	/* The name contains a time because the log outlives this process and its counter. */
 	buffer_printf(&name, "t%llx-%lu", (unsigned long long)ws->made_ms, ++ws->terminals_made);
 	t->id = xstrdup(buffer_cstr(&name));
 	buffer_finish(&name);

@@ -20,7 +20,7 @@ void workspace_refuse(struct workspace *ws, const json_t *id, int code, const ch
 	ws->ops->send(ws->owner, &out);
 }
 
-/* Files. */
+/* --- files --- */
 
 static void answer_file(struct workspace *ws, struct file_job *job)
 {
@@ -67,7 +67,7 @@ void workspace_file_done(struct workspace *ws)
 	struct file_job *job = ws->job;
 	ws->job = NULL;
 	if (!ws->closing) {
-		/* Who asked may be gone; what was written is written all the same. */
+		/* The agent may be gone, but what was written is reported nevertheless. */
 		if (job->id) {
 			answer_file(ws, job);
 		}
@@ -105,7 +105,7 @@ bool workspace_handle(
 	return workspace_handle_terminal(ws, method, id, params);
 }
 
-/* Its life. */
+/* --- lifecycle --- */
 
 struct workspace *workspace_create(uv_loop_t *loop, const struct workspace_config *config,
 	const struct workspace_ops *ops, void *owner)

@@ -1,7 +1,7 @@
 /*
- * Private to src/workspace: the parts a workspace is made of. files.c does one file request
- * (paths.c finds the file, diff.c says what has changed) in the process that file_worker.c keeps
- * for it; terminals.c runs commands, whose words output.c holds.
+ * Private to src/workspace, the parts of a workspace: files.c executes one file request (paths.c
+ * finds the file, diff.c describes the change) in the helper process that file_worker.c manages;
+ * terminals.c runs commands, whose output is kept by output.c.
  */
 #ifndef HOLDFAST_WORKSPACE_INTERNAL_H
 #define HOLDFAST_WORKSPACE_INTERNAL_H
@@ -21,20 +21,21 @@ struct workspace {
 	bool closing;
 	unsigned open_timers;
 
-	/* The file request, and the process that does it: see file_worker.c. */
+	/* The current file request, and the helper process that executes it: see file_worker.c. */
 	struct file_job *job;
 	struct child *file_process;
-	bool file_process_open; /* that one, or one before it, is not gone yet */
+	bool file_process_open; /* this process or an earlier one is not gone yet */
 	struct buffer file_reply;
 	uv_timer_t file_timer;
 
-	/* Terminals: those that are not released yet, and all whose command is not gone yet. */
+	/* Terminals that are not released, and those whose command is not gone yet. */
 	struct list terminals;
 	size_t terminal_count;
 	size_t terminals_open;
-	unsigned long terminals_made; /* ever, for their names */
-	uint64_t made_ms; /* since 1970; in their names because the log outlives this process */
-	uv_timer_t tell; /* what they have put out */
+	unsigned long terminals_made; /* terminals ever created, for their names */
+	/* since 1970; part of their names, because the log outlives this process */
+	uint64_t made_ms;
+	uv_timer_t tell; /* reports their output */
 };
 
 /* workspace.c */
@@ -44,20 +45,21 @@ void workspace_refuse(struct workspace *ws, const json_t *id, int code, const ch
 /** Frees the workspace if it is being closed and nothing is left open. */
 void workspace_free_if_done(struct workspace *ws);
 
-/* paths.c: what an agent names, opened so that it cannot lead out of its directory */
+/* paths.c: opens what an agent names so that it cannot lead out of its directory */
 
 /**
- * Opens the directory that holds, or shall hold, the file `path` below root (directories are made
- * where they are missing), with the file's name there (caller frees). A symlink that stays below
- * root is followed. -1 and errno; EXDEV as above, EISDIR if `path` can be no file's.
+ * Opens the directory that contains, or will contain, the file `path` below `root`, and sets
+ * *ret_name to the file's name in it (caller frees). Missing directories are created. A symlink
+ * that stays below root is followed. Returns a descriptor, or -1 with errno: EXDEV if the path
+ * leads out of root, EISDIR if `path` cannot be the name of a file.
  */
 int open_parent(int root, const char *path, char **ret_name);
 
 /* diff.c */
 
 /**
- * Appends hunks of a unified diff, of at most about `max` bytes. False if that is not all of it:
- * the last hunk is cut then, or there is none.
+ * Appends the hunks of a unified diff, at most about `max` bytes. Returns false if that is not the
+ * whole diff: then the last hunk is cut, or there are no hunks.
  */
 bool diff_append(
 	struct buffer *out, const struct buffer *old, const struct buffer *new, size_t max);
@@ -68,53 +70,59 @@ bool diff_append(
 struct file_job {
 	bool write;
 	char *root;
-	char *private_dir; /* of the server: nothing in it but its `workspace`; "": none */
-	char *path; /* as the agent named it */
+	/* the server's data directory: only its `workspace` can be accessed; "": none */
+	char *private_dir;
+	char *path; /* as given by the agent */
 	json_int_t line; /* read: first line, from 1 */
 	json_int_t limit; /* read: number of lines; 0: all */
 	size_t file_max;
-	size_t names_max; /* a file with more hard links is refused: one may be outside of root */
-	json_t *id; /* of the request; NULL: who asked is gone */
+	size_t names_max; /* files with more hard links are refused: one may be outside of root */
+	json_t *id; /* of the request; NULL: the agent is gone */
 	json_t *content; /* write: a string */
-	/* The outcome: */
+	/* The result: */
 	int code; /* 0, or a JSON-RPC error code */
-	struct buffer text; /* why it was refused, or (read) the content as a JSON string */
+	/* the reason if `code` is not 0, else (read) the content as a JSON string */
+	struct buffer text;
 	char *relative; /* the path below root */
 	size_t size; /* bytes read or written */
-	bool created; /* write: there was no such file */
-	bool has_diff; /* write: `diff` says what has changed, or the first part of it */
+	bool created; /* write: the file did not exist */
+	bool has_diff; /* write: `diff` has the change, or the first part of it */
 	bool diff_cut;
 	struct buffer diff;
 };
 
-/** Makes the job for a request; NULL with the reason in *ret_why if the parameters do not fit. */
+/**
+ * Creates the job for a request. Returns NULL with the reason in *ret_why if the parameters are
+ * invalid.
+ */
 struct file_job *file_job_create(bool write, const json_t *params, const char **ret_why);
 /** Accepts NULL. */
 void file_job_destroy(struct file_job *job);
-/** Does the work, however long that takes: in the process of agent_files.h. */
+/** Executes the job; can block forever, so it runs in the process of agent_files.h. */
 void file_job_work(struct file_job *job);
 
-/* file_worker.c: has it done there */
+/* file_worker.c: passes jobs to the helper process */
 
 #define FILE_FRAME_HEAD 8
 
-/** The length of the frame behind its head. */
+/** The length of a frame, not counting its head. */
 size_t file_frame_len(const char head[FILE_FRAME_HEAD]);
-/** The job of a frame without its head; NULL if it is none. */
+/** Unpacks a job from a frame without its head; NULL if it is invalid. */
 struct file_job *file_job_unpack(const char *bytes, size_t len);
-/** Appends a frame with the outcome. */
+/** Appends a frame with the result of the job. */
 void file_job_pack_outcome(struct file_job *job, struct buffer *out);
 
 /**
- * Has a job done, which is the workspace's until workspace_file_done(), some time or from in here.
+ * Executes a job in the helper process; takes it over. workspace_file_done() follows, possibly
+ * before this returns.
  */
 void workspace_do_file(struct workspace *ws, struct file_job *job);
-/** The workspace's job is done: answers, tells, and forgets it. */
+/** The job is done: sends the answer, reports the event, and frees the job. */
 void workspace_file_done(struct workspace *ws);
-/** Releases the process; it finishes the job that it has. */
+/** Ends the helper process, after the job that it is executing. */
 void workspace_stop_files(struct workspace *ws);
 
-/* output.c: what a terminal's command has put out */
+/* output.c: the output of a terminal's command */
 
 struct output {
 	size_t kept_max;
@@ -126,30 +134,33 @@ struct output {
 };
 
 /**
- * Appends bytes as text that an event can hold: what is no UTF-8, and NUL, becomes U+FFFD. A
- * character that is not whole yet is left, unless these are the last bytes. Returns how many bytes
- * were used.
+ * Appends bytes as text that an event can contain: NUL and invalid UTF-8 become U+FFFD. An
+ * incomplete character at the end is left out unless `last` is set. Returns the number of bytes
+ * used.
  */
 size_t output_fit(struct buffer *out, const char *bytes, size_t len, bool last);
 void output_init(struct output *o, size_t kept_max);
 void output_finish(struct output *o);
 void output_push(struct output *o, const char *bytes, size_t len);
-/** The newest kept_max bytes; new reference. */
+/** The newest kept_max bytes as a string; new reference. */
 json_t *output_kept(struct output *o);
 /**
- * What is to be told next, from *ret_offset on; new reference. NULL if there is nothing, or if
- * enough was told.
+ * The output to be reported next, as a string, and its offset in *ret_offset; new reference. NULL
+ * if there is none, or if the limit on reported output has been reached.
  */
 json_t *output_tell(struct output *o, bool last, uint64_t *ret_offset);
-/** The last words of more than could be told, in the end; NULL if all was told. */
+/**
+ * When the command has ended and more was put out than could be reported: the end of the output.
+ * NULL if all of it was reported.
+ */
 json_t *output_tail(struct output *o, uint64_t *ret_offset);
 
 /* terminals.c */
 
-/** terminal/…; false if it is no method of that name. */
+/** Handles a terminal/… request; returns false if it is another method. */
 bool workspace_handle_terminal(
 	struct workspace *ws, const char *method, const json_t *id, const json_t *params);
-/** Who asked is gone: the commands are ended, and nobody is told what they say. */
+/** The agent is gone: ends all commands; nothing more is reported about them. */
 void workspace_release_terminals(struct workspace *ws);
 void workspace_pause_terminals(struct workspace *ws, bool paused);
 
