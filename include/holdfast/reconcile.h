@@ -1,9 +1,9 @@
 /*
- * The reconcile room: the history that an agent tells again when it goes on with an earlier
- * session, held against what the log has of it. What the log has adds nothing, whatever the pieces
- * it comes in; the rest is given out, to be appended as `recovered`. How the two are compared: see
- * proto/protocol.md and align.h. It knows nothing of ACP, processes or the store, and reads no
- * clock and no file.
+ * The reconcile room: compares the history that an agent replays when it resumes an earlier session
+ * with what the log has of that session. What the log already has is dropped, however it is cut
+ * into pieces; the rest is returned, to be appended as `recovered`. proto/protocol.md and align.h
+ * say how the two are compared. This room knows nothing of ACP, processes or the store, and reads
+ * no clock and no file.
  */
 #ifndef HOLDFAST_RECONCILE_H
 #define HOLDFAST_RECONCILE_H
@@ -17,42 +17,53 @@ struct reconcile;
 enum said { SAID_MESSAGE, SAID_THOUGHT, SAID_PROMPT, SAID_COUNT };
 
 /**
- * Keeps at most about `size_max` bytes of the log, and as many of what is told, and of what is new.
- * What the replay costs is bounded, too: of one that is too much, the rest adds nothing.
+ * Keeps at most about `size_max` bytes of the log, as many of the replay, and as many of what is
+ * new. The work is bounded as well: if a replay costs too much to compare, the rest of it is
+ * dropped.
  */
 struct reconcile *reconcile_create(size_t size_max);
 /** Accepts NULL. */
 void reconcile_destroy(struct reconcile *r);
 
-/** The next event of the log; all come before the replay. Borrowed; message_id may be NULL. */
+/**
+ * Adds the next event of the log; all of them must come before the replay. Borrowed; message_id may
+ * be NULL.
+ */
 void reconcile_log(
 	struct reconcile *r, const char *type, const json_t *data, const char *message_id);
-/** The log's first events are not among them. */
+/** The first events of the log are missing: they were not passed to reconcile_log(). */
 void reconcile_log_is_cut(struct reconcile *r);
 
 /**
- * The next update of the replay, and the bytes that it came in: false if that is too much, and it
- * is not to be taken. Else what it tells follows.
+ * Begins the next update of the replay, whose JSON has `size` bytes. Returns false if the replay is
+ * too large; then the update must be skipped. Otherwise reconcile_text() or reconcile_event()
+ * follow with its contents.
  */
 bool reconcile_begin_update(struct reconcile *r, size_t size);
-/** A piece of a text; message_id may be NULL. */
+/** Adds a piece of a text; message_id may be NULL. */
 void reconcile_text(
 	struct reconcile *r, enum said said, const char *text, size_t len, const char *message_id);
-/** Another event, as the log would have it. */
+/** Adds any other event, in the form in which the log would have it. */
 void reconcile_event(struct reconcile *r, const char *type, const json_t *data);
 /**
- * Whether the newest turn of the log was told to its end: then no more need be waited for. May be
- * asked at any time; false, once too much was compared for that.
+ * Whether the replay has reached the end of the log's newest turn, so that no more of it need be
+ * waited for. Can be called at any time; always returns false once comparing has cost too much.
  */
 bool reconcile_is_complete(struct reconcile *r);
 /**
- * The replay is over. Returns what is new, in its order, [{type, data, message_id?}]: input events,
- * of prompts user_prompt {message}. New reference.
+ * Ends the replay and returns what is new, in order, as [{type, data, message_id?}]: input events;
+ * prompts are user_prompt {message}. New reference.
  */
 json_t *reconcile_finish(struct reconcile *r);
-/** After that: there was too much of it, so that something may be new and is not given. */
+/**
+ * After reconcile_finish(): whether the replay was too large, so that new events may have been left
+ * out.
+ */
 bool reconcile_is_cut(const struct reconcile *r);
-/** After that: nothing of it was in the log, so that it is not the session it was taken for. */
+/**
+ * After reconcile_finish(): whether nothing of the replay was in the log, so that it must be
+ * another session.
+ */
 bool reconcile_is_foreign(const struct reconcile *r);
 
 #endif

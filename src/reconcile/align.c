@@ -3,10 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In a turn the chain with the most bytes is chosen; of those with about as many, the one that tells more. */
+/*
+ * Within a turn, the chain with the most bytes is chosen; of chains with the same number of bytes,
+ * the one with more weight.
+ */
 #define BYTE_WEIGHT ((size_t)1 << 16)
 
-/* Half a second or so, of the loop: only a history that is made for it takes that. */
+/* About half a second on the loop; only a history crafted for it takes that long. */
 #define WORK_MAX ((size_t)128 << 20)
 
 bool align_is_exhausted(const struct align *align)
@@ -55,7 +58,10 @@ bool align_fits(const struct align *align, const struct item *item, const struct
 	if (item->name) {
 		return unit->name == item->name;
 	}
-	/* A new name is that of a new message, if the log has others of this agent's names. */
+	/*
+	 * An unknown name means a new message, provided that the log has names of this agent at
+	 * all.
+	 */
 	return !item->is_new_name || !align->items.has_logged_names || !unit->name;
 }
 
@@ -64,7 +70,7 @@ static size_t unit_group(const struct unit *unit, const bool *is_told)
 	return unit->name && is_told[unit->name] ? group_of_name(unit->name) : unit->said;
 }
 
-/** Puts the units in the order of their groups. */
+/** Sorts the units by their groups. */
 static void make_groups(struct align *align)
 {
 	const struct track *track = align->track;
@@ -117,8 +123,9 @@ static size_t seq_of(const struct align *align, const struct link *link)
 }
 
 /**
- * Of all kinds in one. In a turn the log may have the kinds in another order (a tool that was
- * called in the middle of a list comes after the list): then some are not in this chain.
+ * Chooses one chain over all kinds of links. Within a turn, the log may have the kinds in another
+ * order (a tool called in the middle of a list comes after the list); then some links are not in
+ * this chain.
  */
 static void choose_turns(struct align *align)
 {
@@ -163,7 +170,7 @@ static void choose_in_group(struct align *align, struct link *links, size_t coun
 	chain_choose(links, count, align->group_from[group + 1] - from + 1, false);
 }
 
-/** In each group, of texts: word by word. */
+/** Chooses a chain in each group of texts. */
 static void choose_texts(struct align *align)
 {
 	struct links *links = &align->links;
@@ -190,7 +197,7 @@ static void choose_texts(struct align *align)
 	qsort(links->list, links->count, sizeof(*links->list), compare_links);
 }
 
-/** Each call of the log is one of those that are told. */
+/** Assigns each call of the log to at most one replayed call. */
 static void choose_calls(struct align *align)
 {
 	const struct items *items = &align->items;
@@ -220,7 +227,10 @@ static void widen(struct turns *turns, size_t turn)
 	turns->to = turn > turns->to ? turn : turns->to;
 }
 
-/** What is told before the first prompt is of the first turns, or, without any, of all. */
+/**
+ * Places what is replayed before the first prompt: in the log's first turns, or, if nothing but
+ * that is replayed, in any turn.
+ */
 static void place_first_turn(struct align *align)
 {
 	struct turns *first = &align->turns[0];
@@ -236,7 +246,7 @@ static void place_first_turn(struct align *align)
 	}
 }
 
-/** Which turns of the log the turns that are told are. */
+/** Finds the turns of the log that each replayed turn can be. */
 static void place_turns(struct align *align)
 {
 	struct track *track = align->track;
@@ -264,7 +274,10 @@ static void place_turns(struct align *align)
 	place_first_turn(align);
 }
 
-/** Keeps what is of the turn that it is told in, chosen or not; of prompts, what was chosen. */
+/**
+ * Keeps the links into the log's turn that the replayed turn belongs to, chosen or not; of prompts,
+ * only chosen links.
+ */
 static void drop_misplaced(struct align *align)
 {
 	for (size_t i = 0; i < align->links.count; i++) {
@@ -293,7 +306,10 @@ static void find_prompts(struct align *align)
 
 /* --- calls --- */
 
-/** A call that the log has without its result may have got one that nobody heard of. */
+/**
+ * Decides which calls the log has. A call that it has without a result may have got one that the
+ * server did not hear.
+ */
 static void judge_calls(struct align *align)
 {
 	struct items *items = &align->items;
@@ -323,12 +339,12 @@ static void release_calls(struct align *align)
 	}
 }
 
-/* --- all of it --- */
+/* --- the whole comparison --- */
 
 /**
- * Whether the log's newest turn is told: its prompt, each message, the last call, and the last thought
- * if nothing came behind it (some agents tell no thoughts). Not only its end: what was told too late
- * stands there.
+ * Whether the log's newest turn was replayed: its prompt, each message, the last call, and the last
+ * thought if nothing follows it (some agents do not replay thoughts). The end alone is not enough:
+ * a late replay is recorded there.
  */
 static bool is_complete(const struct track *track)
 {
@@ -345,7 +361,7 @@ static bool is_complete(const struct track *track)
 	return !has_calls || track->calls[track->call_count - 1].taken_by != SIZE_MAX;
 }
 
-/** A short text may be there by chance. */
+/** Notes the first certain match; a short text may match by chance. */
 static void note_met(struct align *align)
 {
 	for (size_t i = 0; i < align->links.count && align->first_met == SIZE_MAX; i++) {
@@ -388,7 +404,7 @@ static void align_track(struct align *align, struct track *track, enum phase pha
 	free(align->group_from);
 }
 
-/** Whether a text or a call was not found. */
+/** Whether a text or a call is left unmatched. */
 static bool has_left(const struct align *align)
 {
 	bool has = align->parts.count > 0;

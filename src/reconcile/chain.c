@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
-/* The best end of a chain for each place of the log, or any before it (a Fenwick tree). */
+/* A Fenwick tree: for each position of the log, the best chain that ends there or earlier. */
 struct ends {
 	struct link *links;
-	size_t *best; /* a link's place + 1; 0: none */
+	size_t *best; /* index of a link + 1; 0: none */
 	size_t size;
 	bool later;
 };
@@ -26,7 +26,7 @@ static bool is_better(const struct ends *ends, size_t a, size_t b)
 	return x->log_to < y->log_to;
 }
 
-/** Of the chains that end at `at` or before. */
+/** The best of the chains that end at `at` or earlier. */
 static size_t best_until(const struct ends *ends, size_t at)
 {
 	size_t best = 0;

@@ -3,16 +3,16 @@
 #include <stdlib.h>
 
 /*
- * What was told too late. An agent that goes on with its history when its prompt is there already
- * (a slow disk, a pause that is longer than ours) is heard as if it answered: the log then has an
- * earlier turn's message in a later one. Told again, in its own turn, that message is not found
- * there. So what is left of what is told is compared with what is left of the log, without regard
- * to turns. It is the log's if a name says so, or if it is long enough, or a prompt, and the turn
- * that the log has it in is told without it; each text and call of the log is one of those that are
- * told.
+ * What was replayed too late. If an agent continues its replay after it has got its prompt (because
+ * of a slow disk, or a pause longer than we wait), the server takes that for its answer: the log
+ * then has a message of an earlier turn in a later one. In the next replay that message comes in
+ * its own turn, where the log does not have it. So what is left of the replay is compared with what
+ * is left of the log once more, regardless of turns. A text matches if its message's name says so;
+ * or if it is long enough, or a prompt, and something else of the log's turn is replayed without
+ * it. Each text and call of the log still matches only once.
  */
 
-/** For each turn of the log whether something of it is told. */
+/** For each turn of the log, whether anything of it is replayed. */
 static bool *find_told_turns(const struct track *track)
 {
 	bool *turns = xcalloc(track->turn_count, sizeof(*turns));
@@ -32,7 +32,7 @@ static bool may_be_text(const struct align *align, const struct link *link, cons
 	const struct item *item = &align->items.list[link->item];
 	const struct unit *unit = &align->track->units[link->place];
 	const struct unit *last = &align->track->units[link->last];
-	/* Thoughts of several names are one text of the log. */
+	/* The log joins thoughts of several messages into one text. */
 	bool is_whole = unit->said == SAID_THOUGHT || link->len == last->at + last->len - unit->at;
 	for (const struct unit *u = unit; u <= last; u++) {
 		if (u->is_told) {

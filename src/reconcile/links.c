@@ -5,16 +5,16 @@
 #include <xxhash.h>
 
 /*
- * The places of the log that something told may be: found by the first bytes of a text, by all of
- * it if it is short or a prompt, by a call's id, and by a message's name.
+ * Finds the places of the log that something replayed may be: by the first bytes of a text, by the
+ * whole text if it is short or a prompt, by a call's id, and by a message's name.
  */
 
-/* Of many places with the same words so many before and behind the likely ones, at most. */
+/* If many places have the same text: how many are tried before and after the likely ones. */
 #define NEAR ((size_t)32)
-/* What has more places than a long history has is made for it. */
+/* Limits that only a history crafted for it exceeds. */
 #define HITS_MAX  ((size_t)1 << 18)
 #define LINKS_MAX ((size_t)1 << 19)
-/* What else than words weighs as much as so many bytes of them. */
+/* The weight of other matches, in bytes of text. */
 #define NAME_WEIGHT   ((size_t)128)
 #define PROMPT_WEIGHT ((size_t)32)
 
@@ -22,31 +22,31 @@ enum key_kind { KEY_LONG, KEY_SHORT, KEY_PROMPT, KEY_CALL, KEY_NAME };
 
 struct key {
 	uint64_t sum;
-	size_t place; /* a unit, or a call */
+	size_t place; /* of a unit, or of a call */
 };
 
-/* Keys with one sum. */
+/* Keys with the same sum. */
 struct bunch {
 	size_t from; /* in `keys` */
 	size_t count;
-	size_t told; /* how often it is told */
-	size_t seen; /* so often it was, up to here */
+	size_t told; /* how often the replay has it */
+	size_t seen; /* how often, up to the current hit */
 };
 
 struct index {
-	struct key *keys; /* by their sums, and of one sum in the log's order */
+	struct key *keys; /* sorted by sum, then by their order in the log */
 	size_t count;
 	struct bunch *bunches;
-	struct hash *by_sum; /* a bunch's place + 1 */
+	struct hash *by_sum; /* index of a bunch + 1 */
 };
 
-/* Something told that has places. */
+/* Something replayed that the log has at one or more places. */
 struct hit {
 	enum link_kind kind;
 	size_t part; /* of a text */
 	size_t item;
 	size_t at;
-	size_t to; /* of the text that it may be; what is behind it may go on */
+	size_t to; /* end of the text that may match */
 	size_t bunch;
 };
 
@@ -72,8 +72,8 @@ static uint64_t sum_of_number(enum key_kind kind, size_t number)
 }
 
 /**
- * The last of the units that are long enough together, one behind the other: one by itself may be
- * short, where a timer has cut the text.
+ * Returns the last of the consecutive units that together are long enough; a single one may be
+ * short, because a timer has cut the text. Returns `first` if they are too short even together.
  */
 static size_t last_of_span(const struct track *track, size_t first)
 {
@@ -117,7 +117,7 @@ static int compare_keys(const void *a, const void *b)
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/** SIZE_MAX: none. */
+/** Returns the bunch with this sum; SIZE_MAX: none. */
 static size_t find_bunch(const struct index *index, uint64_t sum)
 {
 	return (size_t)(uintptr_t)hash_get(index->by_sum, (const char *)&sum, sizeof(sum)) - 1;
@@ -168,7 +168,7 @@ static void make_index(struct search *search)
 	make_bunches(index);
 }
 
-/* --- what is told --- */
+/* --- the replay --- */
 
 static void look_up(struct search *search, uint64_t sum, struct hit hit)
 {
@@ -186,7 +186,7 @@ static void look_up(struct search *search, uint64_t sum, struct hit hit)
 	search->hits[search->hit_count++] = hit;
 }
 
-/** The whole lines from there on that are short together. */
+/** Looks up the whole lines from there on that together are still short. */
 static void look_up_lines(struct search *search, struct hit hit)
 {
 	const struct align *align = search->align;
@@ -201,7 +201,10 @@ static void look_up_lines(struct search *search, struct hit hit)
 	}
 }
 
-/** A text of the log begins where a line or at least a word does, or where a text was cut. */
+/**
+ * Looks up a part of a text at each place where a text of the log can begin: at a line or a word,
+ * or where the part begins.
+ */
 static void look_up_part(struct search *search, size_t place)
 {
 	struct align *align = search->align;
@@ -267,7 +270,7 @@ static void add_link(struct align *align, struct link link)
 	struct links *links = &align->links;
 	const struct item *item = &align->items.list[link.item];
 	bool is_text = link.kind == LINK_TEXT;
-	/* Each item has a place of its own, before its text. */
+	/* Each item has a position of its own, before its text. */
 	link.told_from = 2 * link.item + (is_text ? link.at + 1 : item->from);
 	link.told_to = link.told_from + (is_text ? link.len : 1);
 	if (links->count == LINKS_MAX) {
@@ -278,7 +281,7 @@ static void add_link(struct align *align, struct link link)
 	links->list[links->count++] = link;
 }
 
-/** What tells where it is counts twice. */
+/** Matches that identify a place count twice. */
 static size_t weight_of(size_t len, bool is_prompt)
 {
 	return is_prompt ? 2 * len + PROMPT_WEIGHT : len < TELLING_LEN ? len : 2 * len;
@@ -298,7 +301,7 @@ static void try_text(struct align *align, const struct hit *hit, size_t place)
 	size_t len = align_common(align, hit->at, to, unit->at, end);
 	bool is_prompt = unit->said == SAID_PROMPT;
 	bool is_end = hit->at + len == to && (is_prompt || len >= TELLING_LEN);
-	/* One of the two ends there, of prompts both. */
+	/* The match ends where one of the two texts ends; for prompts, where both end. */
 	if (is_prompt ? is_end && len == end - unit->at : is_end || len == end - unit->at) {
 		add_link(align, (struct link){.item = hit->item,
 					.at = hit->at,
@@ -333,8 +336,8 @@ static void try_place(struct align *align, const struct hit *hit, size_t place)
 }
 
 /**
- * What is told for the third time is likely the third of the log, or, counted from the end, what is
- * the third from there: those are tried, and some around them.
+ * Tries the likely places. The third occurrence in the replay is probably the third in the log, or,
+ * counted from the end, the one with the same distance: these are tried, and some around them.
  */
 static void try_hit(struct search *search, const struct hit *hit)
 {
@@ -344,7 +347,7 @@ static void try_hit(struct search *search, const struct hit *hit)
 	size_t from_end = bunch->told - rank; /* 1: the last one */
 	size_t back = bunch->count > from_end ? bunch->count - from_end : 0;
 	size_t near = LINKS_MAX / 4 / search->hit_count;
-	size_t last = 0; /* behind the one that was tried last */
+	size_t last = 0; /* index after the place tried last */
 	near = near > NEAR ? NEAR : near + !near;
 	const size_t likely[2] = {rank < back ? rank : back, rank < back ? back : rank};
 	for (int i = 0; i < 2; i++) {

@@ -8,14 +8,17 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Of the bytes that texts may take; a name takes about a hundred. */
+/* The limit on names, derived from the limit on text; a name takes about a hundred bytes. */
 #define NAMES_MAX(logged) ((logged)->size_max / 128)
-/* Of prompts, as far as one is looked for in the middle of what is told. */
+/*
+ * Most different lengths of prompts; prompts of further lengths are not searched for inside
+ * replayed text.
+ */
 #define PROMPT_LENS_MAX 256
 
 void *list_grow(void *list, size_t count, size_t size)
 {
-	bool is_full = (count & (count - 1)) == 0; /* there is room for the next power of two */
+	bool is_full = (count & (count - 1)) == 0; /* the capacity is always a power of two */
 	return is_full ? xrealloc(list, (count ? 2 * count : 1) * size) : list;
 }
 
@@ -25,7 +28,7 @@ static bool is_compared(enum said said, char c)
 {
 	bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 			 (c >= '0' && c <= '9') || (unsigned char)c >= 0x80;
-	/* Some put marks between the pieces of a thought. */
+	/* Some agents put marks between the pieces of a thought. */
 	return said == SAID_THOUGHT ? is_letter : !strchr(" \t\n\v\f\r", c) && c;
 }
 
@@ -138,7 +141,7 @@ bool call_fits(const struct call *call, const struct call *other)
 	       have_sum(call->titles, other->titles) || have_sum(call->inputs, other->inputs);
 }
 
-/** A new one with this id, behind those that have it. */
+/** Adds a new call, after those with the same id. */
 static size_t begin_call(struct track *track, const char *id, size_t first, size_t turn)
 {
 	size_t place = track->call_count;
@@ -168,7 +171,7 @@ size_t track_add_call(struct track *track, size_t turn, const char *type, const 
 	}
 	size_t first = track_find_call(track, id);
 	size_t place = first == SIZE_MAX ? SIZE_MAX : track->calls[first].newest;
-	/* An update is of the call before, in whatever turn it comes. */
+	/* An update belongs to the preceding call with its id, in whatever turn it arrives. */
 	bool begins = place == SIZE_MAX ||
 		      (strcmp(type, "tool_call") == 0 &&
 			      (track->calls[place].turn != turn || track->calls[place].is_done));
@@ -186,7 +189,7 @@ size_t track_add_call(struct track *track, size_t turn, const char *type, const 
 	return place;
 }
 
-/* --- what the log has --- */
+/* --- the log --- */
 
 static void add_track(struct logged *logged)
 {
@@ -215,7 +218,7 @@ void logged_finish(struct logged *logged)
 	buffer_finish(&logged->prompt_lens);
 }
 
-/** So long a history is forgotten from its beginning on; all at once, which is seldom enough. */
+/** Drops a history that has become too long: everything at once, which is rarely necessary. */
 static void cut_if_long(struct logged *logged)
 {
 	if (logged->size > logged->size_max || logged->name_count > NAMES_MAX(logged)) {
@@ -272,7 +275,7 @@ static void add_text(struct logged *logged, struct track *track, enum said said,
 	if (!unit) {
 		return;
 	}
-	/* Thoughts of several names are one event, with the first of them. */
+	/* The log joins thoughts of several messages into one event, named after the first. */
 	unit->name = said == SAID_MESSAGE ? name_of(logged, message_id) : 0;
 	logged->size += unit->len;
 	if (said == SAID_PROMPT) {
@@ -282,7 +285,8 @@ static void add_text(struct logged *logged, struct track *track, enum said said,
 
 static void fingerprint(const char *type, const json_t *data, char out[17])
 {
-	json_t *bare = content_move(type, data, NULL); /* the log has references */
+	/* because the log has references in place of large contents */
+	json_t *bare = content_move(type, data, NULL);
 	json_object_del(bare, "recovered");
 	char *text = json_dumps(bare, JSON_COMPACT | JSON_SORT_KEYS);
 	uint64_t seed = XXH3_64bits(type, strlen(type));
@@ -306,7 +310,10 @@ static void add_other(struct logged *logged, const char *type, const json_t *dat
 	logged->name_count += !hash_put(logged->others, sum, 16, logged);
 }
 
-/** What was recovered at one time is a track of its own: it belongs to other places of the log. */
+/**
+ * Returns the track of an event. Each recovery is a track of its own, because its events belong to
+ * other places of the log.
+ */
 static struct track *track_of(struct logged *logged, bool is_recovered)
 {
 	if (is_recovered && !logged->was_recovered) {

@@ -1,7 +1,7 @@
 /*
  * Private to src/reconcile: what the log has of an agent's session, in the form in which it is
- * compared with what the agent tells of it. Texts are compared without white space, thoughts by
- * their letters alone: agents tell them again in a form of their own.
+ * compared with the agent's replay. Texts are compared without white space, and thoughts by their
+ * letters and digits alone, because agents replay them in a form of their own.
  */
 #ifndef HOLDFAST_RECONCILE_KNOWN_H
 #define HOLDFAST_RECONCILE_KNOWN_H
@@ -12,86 +12,89 @@
 
 #include <stdint.h>
 
-/* A shorter text is found somewhere by chance. Bytes, as compared. */
+/* A text shorter than this may match by chance. Bytes, as compared. */
 #define TELLING_LEN ((size_t)16)
 
 /* Text as it is compared. */
 struct bare_text {
 	struct buffer bytes;
-	struct buffer starts; /* for each byte, what begins there: enum start */
+	struct buffer starts; /* for each byte, an enum start: what begins there */
 };
 
-enum start { START_NONE, START_WORD, START_LINE }; /* a line, or a piece */
+/* START_LINE: a line, or a piece of the replay */
+enum start { START_NONE, START_WORD, START_LINE };
 
 /* One text of the log: a block of a message, a thought, a prompt. */
 struct unit {
 	enum said said;
-	uint32_t name; /* of its message; 0: none */
-	size_t at; /* in the track's text */
+	uint32_t name; /* number of its message's name; 0: none */
+	size_t at; /* offset in the track's text */
 	size_t len; /* never 0 */
 	size_t turn;
-	size_t seq; /* among all of the track */
-	bool is_told; /* of the log's: the agent tells it, too, or its beginning */
+	size_t seq; /* position among all units and calls of the track */
+	bool is_told; /* a unit of the log: it, or its beginning, is replayed too */
 	bool is_told_whole;
 };
 
-/* One tool call. Another one may have the same id: agents count theirs anew after a restart. */
+/* One tool call. Others can have the same id: some agents restart their count with each start. */
 struct call {
 	size_t turn;
-	size_t seq; /* as a unit's */
+	size_t seq; /* as in struct unit */
 	bool is_done; /* it has its result */
-	bool has_long_id; /* that no other call has */
-	size_t first; /* the first one with this id, maybe this */
-	size_t newest; /* of the first one with this id: the last one */
-	uint64_t titles[2]; /* the first and the last, as sums; 0: none */
+	bool has_long_id; /* the id is long enough to be unique */
+	size_t first; /* the first call with this id, possibly this one */
+	size_t newest; /* of the first call with this id: the last call with it */
+	uint64_t titles[2]; /* hashes of the first and the last title; 0: none */
 	uint64_t inputs[2];
-	bool is_logged; /* of a call that is told: the log has all of it */
-	size_t taken_by; /* the call that is told for it; SIZE_MAX: none */
+	bool is_logged; /* of a replayed call: the log has all of it */
+	size_t taken_by; /* the call of the other side that it is matched with; SIZE_MAX: none */
 };
 
-/* Events in their order: those that were heard live, or what was recovered at one time. */
+/* Events in order: those that were received live, or those of one recovery. */
 struct track {
 	struct bare_text text;
 	struct unit *units;
 	size_t unit_count;
 	struct call *calls;
 	size_t call_count;
-	struct hash *call_ids; /* of the first call of each id, its place + 1 */
+	struct hash *call_ids; /* maps an id to the index + 1 of the first call with it */
 	size_t seq_count;
-	size_t turn_count; /* turn 0 is what came before the first prompt */
+	size_t turn_count; /* turn 0 is what precedes the first prompt */
 };
 
 struct logged {
-	struct track **tracks; /* the first one is what was heard live */
+	struct track **tracks; /* the first one is what was received live */
 	size_t track_count;
-	bool was_recovered; /* the newest event */
-	struct hash *names; /* of messages, each a number from 1 on */
-	struct hash *prompts; /* those of the log, by their text */
-	struct buffer prompt_lens; /* size_t: the lengths that they have */
-	struct hash *others; /* events of other kinds, by what they hash to */
+	bool was_recovered; /* the newest event was a recovered one */
+	struct hash *names; /* of messages; each maps to a number from 1 on */
+	struct hash *prompts; /* the prompts of the log, by their text as compared */
+	struct buffer prompt_lens; /* size_t: their lengths */
+	struct hash *others; /* events of other types, by their hash */
 	size_t size; /* bytes of texts */
-	size_t size_max; /* of these, and as many names as a few of them */
+	size_t size_max; /* limit for `size`; also limits the number of names */
 	size_t name_count;
-	bool is_cut; /* the oldest part is not here */
+	bool is_cut; /* the oldest part of the log is missing */
 };
 
-/** What it has of the log, for tests. */
+/** The collected log; for tests. */
 struct logged *reconcile_logged(struct reconcile *r);
 
 void logged_init(struct logged *logged, size_t size_max);
 void logged_finish(struct logged *logged);
-/** The next event of the log. `data` is borrowed; message_id may be NULL. */
+/** Adds the next event of the log. `data` is borrowed; message_id may be NULL. */
 void logged_add(
 	struct logged *logged, const char *type, const json_t *data, const char *message_id);
-/** The number of a message's name; 0: the log does not have it. */
+/** The number of a message's name; 0 if the log does not have it. */
 uint32_t logged_name(const struct logged *logged, const char *message_id);
 bool logged_has_prompt(const struct logged *logged, const char *bare, size_t len);
-/** Whether the log has an event of this type and data, for types that are neither of the above. */
+/**
+ * Whether the log has an event of this type and data; for types that are neither texts nor calls.
+ */
 bool logged_has(const struct logged *logged, const char *type, const json_t *data);
 
-/** Appends a text as it is compared. */
+/** Appends a text in the form in which it is compared. */
 void bare_text_append(struct bare_text *out, enum said said, const char *text, size_t len);
-/** How many bytes of a text are so many of it as it is compared. */
+/** Returns how many bytes of a raw text correspond to `bare` bytes of it as compared. */
 size_t bare_text_skip(enum said said, const char *text, size_t len, size_t bare);
 void bare_text_finish(struct bare_text *text);
 
@@ -99,18 +102,21 @@ struct track *track_create(void);
 /** Accepts NULL. */
 void track_destroy(struct track *track);
 /**
- * A tool_call, an update of one, or what a permission_request has of it. Returns the call's place,
- * SIZE_MAX: it has no id.
+ * Adds a tool_call, an update of one, or the tool_call of a permission_request. Returns the call's
+ * index, or SIZE_MAX if it has no id.
  */
 size_t track_add_call(struct track *track, size_t turn, const char *type, const json_t *call);
-/** The first call with this id; SIZE_MAX: none. */
+/** Returns the first call with this id; SIZE_MAX: none. */
 size_t track_find_call(const struct track *track, const char *id);
-/** Whether two with an id in common may be one: with a short id ("call_1"), if they do the same. */
+/**
+ * Whether two calls with the same id can be the same call; those with a short id ("call_1") only if
+ * they do the same.
+ */
 bool call_fits(const struct call *call, const struct call *other);
-/** Whether a tool_call, or an update of one, says that it has its result. */
+/** Whether a tool_call, or an update of one, has its result. */
 bool call_is_done(const json_t *call);
 
-/** Room for one more behind `count`. */
+/** Makes room for one more element of `size` bytes after `count` elements. */
 void *list_grow(void *list, size_t count, size_t size);
 
 #endif

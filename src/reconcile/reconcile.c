@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a new event takes of memory besides its text, about. */
+/* Approximate memory of a new event besides its text. */
 #define FRESH_SIZE ((size_t)512)
-/* What it may cost to look whether the history is complete, all together; see align.work. */
+/* Limit on the total work of reconcile_is_complete(); see align.work. */
 #define LOOK_WORK_MAX ((size_t)64 << 20)
 
 struct reconcile {
@@ -17,11 +17,11 @@ struct reconcile {
 	struct told told;
 	size_t size_max;
 	size_t look_work;
-	size_t looked_at; /* what had been told then */
+	size_t looked_at; /* told.size at the last check */
 	bool is_complete;
 	json_t *fresh;
 	size_t fresh_size;
-	bool is_cut; /* there was too much of it */
+	bool is_cut; /* something may have been left out */
 	bool is_foreign;
 };
 
@@ -97,7 +97,7 @@ bool reconcile_is_complete(struct reconcile *r)
 
 /* --- what is new --- */
 
-/** Takes over `data`. */
+/** Adds a new event; takes over `data`. */
 static void add_fresh(
 	struct reconcile *r, const char *type, json_t *data, size_t size, const char *message_id)
 {
@@ -114,7 +114,7 @@ static void add_fresh(
 	json_array_append_new(r->fresh, item);
 }
 
-/* Where a byte of an item's text as it is compared is in the text as it came. */
+/* A position in an item: in its text as compared, and the same in its raw text. */
 struct cursor {
 	size_t bare;
 	size_t raw;
@@ -155,7 +155,9 @@ static void add_event(struct reconcile *r, const struct align *align, size_t pla
 {
 	const struct item *item = &align->items.list[place];
 	const char *type = item->run->type;
-	/* The result of a call that the log has: a second call with that id would be another one.
+	/*
+	 * The log has the call without its result. A second tool_call with the same id would be
+	 * taken for another call.
 	 */
 	if (item->has_call) {
 		type = "tool_call_update";
@@ -171,7 +173,9 @@ static void add_all(struct reconcile *r, const struct align *align)
 	size_t part = 0;
 	for (size_t i = 0; i < align->items.count; i++) {
 		const struct item *item = &align->items.list[i];
-		/* Of a history whose beginning the log does not have, the beginning is not new. */
+		/*
+		 * If the log has lost its beginning, what precedes the first match may not be new.
+		 */
 		bool is_older = r->logged.is_cut && i < align->first_met;
 		struct cursor cursor = {item->from, item->raw_from};
 		for (; part < parts->count && parts->list[part].item == i; part++) {

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an update takes of memory besides its text, about. */
+/* Approximate memory of an update besides its text. */
 #define UPDATE_SIZE ((size_t)200)
-/* How much prompts that are side by side are looked for: bytes, and what each look costs. */
+/* Limit on the search for adjacent prompts, in bytes, and the cost of one lookup. */
 #define PROMPT_WORK_MAX ((size_t)256 << 20)
 #define PROMPT_WORK     ((size_t)64)
 
@@ -68,24 +68,24 @@ void told_event(struct told *told, const char *type, const json_t *data)
 {
 	bool is_call = strcmp(type, "tool_call") == 0 || strcmp(type, "tool_call_update") == 0;
 	if (strcmp(type, "usage") == 0) {
-		return; /* what an earlier turn has used was counted then */
+		return; /* the usage of earlier turns has been counted already */
 	}
 	struct run *run = add_run(told, is_call ? TOLD_CALL : TOLD_OTHER);
 	run->type = xstrdup(type);
 	run->data =
-		json_incref((json_t *)data); /* a copy would not have its numbers as they came */
+		json_incref((json_t *)data); /* a copy would lose the numbers' original spelling */
 	told->is_open = false;
 }
 
-/* --- things that are told --- */
+/* --- items --- */
 
 struct making {
 	struct items *items;
 	const struct told *told;
 	const struct logged *logged;
 	const struct run *run;
-	size_t work; /* bytes that prompts were looked for in */
-	bool behind_ours; /* a prompt of the log's has come in this run */
+	size_t work; /* bytes searched for prompts */
+	bool behind_ours; /* this run has had a prompt of the log */
 };
 
 static struct item *add_item(struct making *making)
@@ -102,7 +102,7 @@ static struct item *add_item(struct making *making)
 	return item;
 }
 
-/** The piece of the run that the byte is in. */
+/** Returns the piece of the run that contains the byte `at`. */
 static size_t piece_at(const struct making *making, size_t at)
 {
 	const size_t *ends = (const size_t *)making->told->ends.data;
@@ -119,7 +119,7 @@ static size_t piece_at(const struct making *making, size_t at)
 	return low;
 }
 
-/** The run's text from `from` to `to`, each of its pieces with a beginning of its own. */
+/** Appends the run's text from `from` to `to`; each piece counts as the start of a line. */
 static void append_text(struct making *making, size_t from, size_t to)
 {
 	const struct told *told = making->told;
@@ -151,7 +151,7 @@ static struct item *add_text(struct making *making, size_t from, size_t to)
 	return item;
 }
 
-/* --- prompts, of which several may be side by side --- */
+/* --- prompts; several can be adjacent --- */
 
 static void add_prompt(struct making *making, size_t from, size_t to, bool is_ours)
 {
@@ -160,7 +160,9 @@ static void add_prompt(struct making *making, size_t from, size_t to, bool is_ou
 	if (!item) {
 		return;
 	}
-	/* What comes after a prompt of ours may have been put to it, and has no turn then. */
+	/*
+	 * Text after a prompt of ours may have been added to it by the agent, so it begins no turn.
+	 */
 	item->is_behind_ours = making->behind_ours && !is_ours;
 	items->turn_count += !item->is_behind_ours;
 	item->turn = items->turn_count - 1;
@@ -168,7 +170,7 @@ static void add_prompt(struct making *making, size_t from, size_t to, bool is_ou
 	items->has_prompts = true;
 }
 
-/** claude-code keeps a cancel as if it were a prompt. Returns the length of that, or 0. */
+/** claude-code records a cancel as a prompt. Returns the length of that mark, or 0. */
 static size_t mark_of_cancel(const char *bare, size_t len)
 {
 	static const char mark[] = "[Requestinterruptedbyuser";
@@ -178,7 +180,9 @@ static size_t mark_of_cancel(const char *bare, size_t len)
 	return end ? (size_t)(end - bare) + 1 : 0;
 }
 
-/** The longest prompt of the log, or mark, that the text begins with; 0: none. */
+/**
+ * Returns the length of the longest prompt of the log, or mark, that the text begins with; 0: none.
+ */
 static size_t first_prompt(struct making *making, const char *bare, size_t len)
 {
 	const struct logged *logged = making->logged;
@@ -194,7 +198,7 @@ static size_t first_prompt(struct making *making, const char *bare, size_t len)
 	return best;
 }
 
-/** Whether it is made of prompts of the log alone: then each is one. */
+/** If the text consists entirely of prompts of the log, adds each of them and returns true. */
 static bool take_tiles(struct making *making, const struct bare_text *bare)
 {
 	const char *bytes = bare->bytes.data;
@@ -221,7 +225,10 @@ static bool take_tiles(struct making *making, const struct bare_text *bare)
 	return true;
 }
 
-/** Piece by piece: what is a prompt by itself is one, and what is between two is another. */
+/**
+ * Goes through the pieces: each piece that is a prompt of the log is a prompt, and what lies
+ * between two of these is another one.
+ */
 static void take_pieces(struct making *making)
 {
 	const size_t *ends = (const size_t *)making->told->ends.data;

@@ -4,14 +4,15 @@
 #include <string.h>
 
 /*
- * What lies between two links of the chain is the log's if it goes on where the log goes on behind
- * what was told before. Only where the log was cut off is the beginning of a text enough.
+ * Compares what lies between two links of the chain: it matches if it continues where the log
+ * continues after the previous match. Only where the log's text was cut off does the beginning of a
+ * text suffice.
  */
 
-/* Whether a text goes on in the next one is looked for in so many of them. */
+/* How many of the following parts are searched for the continuation of a text. */
 #define NEXT_PARTS 8
 
-/* A place of a group: in the unit with that rank. */
+/* A place in a group: in the unit with this rank. */
 struct place {
 	size_t rank;
 	size_t off; /* bytes into it */
@@ -19,14 +20,16 @@ struct place {
 
 struct walk {
 	struct align *align;
-	struct place *cursors; /* for each group: behind what was told last */
-	size_t *limits; /* for each part: the rank that the next link behind it has in its group */
-	size_t link; /* the next one */
+	struct place *cursors; /* for each group: the place after the last match */
+	size_t *limits; /* for each part: the rank of the next link after it, in its group */
+	size_t link; /* index of the next link */
 	struct parts left;
-	bool *is_answered; /* for each turn: something of its answer is told */
+	bool *is_answered; /* for each turn: something of its answer was replayed */
 };
 
-/* What is compared now: told from `at` to `to`, the log's up to the rank and turn. */
+/*
+ * The current comparison: the replay from `at` to `to`, and the log up to a rank and in some turns.
+ */
 struct gap {
 	size_t part;
 	size_t group;
@@ -38,8 +41,8 @@ struct gap {
 
 struct walked {
 	struct place place;
-	size_t len; /* so much was the same */
-	bool is_all; /* of what is told */
+	size_t len; /* length of the match */
+	bool is_all; /* the match covers the whole gap */
 };
 
 static struct unit *unit_at(const struct walk *walk, size_t rank)
@@ -47,13 +50,15 @@ static struct unit *unit_at(const struct walk *walk, size_t rank)
 	return &walk->align->track->units[walk->align->order[rank]];
 }
 
-/** What the log has is told once: then units that are told are passed over. */
+/** In the late phase, units that were matched before are passed over: each matches once. */
 static bool is_late(const struct walk *walk)
 {
 	return walk->align->phase == PHASE_LATE;
 }
 
-/** Follows both as far as they are the same: whole units, or a part of one at the end. */
+/**
+ * Follows both sides as far as they are equal: whole units, and possibly a part of the last one.
+ */
 static struct walked go_from(struct walk *walk, const struct gap *gap, struct place place)
 {
 	struct walked walked = {.place = place};
@@ -79,7 +84,7 @@ static struct walked go_from(struct walk *walk, const struct gap *gap, struct pl
 	return walked;
 }
 
-/** Whether the rest of the unit is told by the next text of the group. */
+/** Whether the next text of the group continues with the rest of the unit. */
 static bool goes_on(const struct walk *walk, const struct gap *gap, struct place place)
 {
 	const struct parts *parts = &walk->align->parts;
@@ -100,7 +105,7 @@ static bool goes_on(const struct walk *walk, const struct gap *gap, struct place
 	return false;
 }
 
-/** Goes on behind it. */
+/** Marks a match as replayed and moves behind it. */
 static void take(struct walk *walk, struct gap *gap, struct place from, struct walked walked)
 {
 	for (size_t rank = from.rank; rank < walked.place.rank + (walked.place.off > 0); rank++) {
@@ -111,7 +116,10 @@ static void take(struct walk *walk, struct gap *gap, struct place from, struct w
 	gap->at += walked.len;
 }
 
-/** Whether the log has nothing of its group behind it in this turn, where it may be cut off. */
+/**
+ * Whether the unit is the last of its group in its turn, so that the log may have been cut off
+ * there.
+ */
 static bool is_last_of_turn(const struct walk *walk, const struct gap *gap, size_t rank)
 {
 	return rank + 1 >= walk->align->group_from[gap->group + 1] ||
@@ -119,8 +127,8 @@ static bool is_last_of_turn(const struct walk *walk, const struct gap *gap, size
 }
 
 /**
- * Whether it is the log's: it goes on with a text, or ends where one ends or will be gone on with.
- * If there is more of it than of the log, the log was cut off there.
+ * Whether a match counts: it continues a text, or ends where a text of the log ends, or the next
+ * part continues it. If the replay has more than the log, the log must have been cut off there.
  */
 static bool is_found(
 	const struct walk *walk, const struct gap *gap, struct place from, struct walked walked)
@@ -131,7 +139,10 @@ static bool is_found(
 	return walked.len && is_last_of_turn(walk, gap, walked.place.rank - 1);
 }
 
-/** Units of earlier turns, and late those that are told. */
+/**
+ * Whether a unit is passed over: it is of an earlier turn, or, in the late phase, was matched
+ * before.
+ */
 static bool is_behind(const struct walk *walk, const struct gap *gap, struct place place)
 {
 	const struct unit *unit = unit_at(walk, place.rank);
@@ -165,7 +176,7 @@ static void walk_gap(struct walk *walk, struct gap gap)
 	}
 }
 
-/** The next link of the part's text; NULL: it has no more. */
+/** Returns the next link of the part; NULL if it has no more. */
 static const struct link *next_link(struct walk *walk, size_t part)
 {
 	const struct links *links = &walk->align->links;
@@ -229,8 +240,8 @@ static bool has_in_common(struct align *align, const struct item *item, size_t p
 }
 
 /**
- * Agents put things around a prompt, or tell a part of it, or put pieces to it. It is the log's if
- * something of its answer is, too.
+ * Whether an item is a prompt of the log in an altered form: agents put text around a prompt,
+ * replay a part of it, or append to it. It counts as the log's if something of its answer does.
  */
 static bool is_in_frame(const struct walk *walk, const struct item *item)
 {
@@ -278,7 +289,7 @@ static void find_answered(struct walk *walk)
 	}
 }
 
-/* --- all of it --- */
+/* --- the whole walk --- */
 
 static void find_limits(struct walk *walk)
 {
@@ -312,7 +323,7 @@ static int compare_parts(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/** The texts, or the prompts, which are judged by what is known of their answers. */
+/** Walks the texts, or the prompts; prompts are judged by whether their answers were found. */
 static void walk_parts(struct walk *walk, bool prompts)
 {
 	const struct align *align = walk->align;
@@ -334,7 +345,10 @@ void align_walk(struct align *align)
 		.cursors = xcalloc(align->group_count, sizeof(struct place)),
 		.limits = xcalloc(align->parts.count + 1, sizeof(size_t))};
 	for (size_t i = 0; i < align->group_count; i++) {
-		/* Late, only a name or a link says where it is. */
+		/*
+		 * In the late phase only a name or a link gives the place, so the other groups
+		 * begin at their end.
+		 */
 		bool begins = !is_late(&walk) || i >= SAID_COUNT;
 		walk.cursors[i].rank = align->group_from[i + !begins];
 	}
