@@ -1,15 +1,14 @@
 /*
- * Finds where the top-level blocks of a markdown text begin and end, while the text is still coming
- * in. Follows CommonMark 0.31 and the table extension of GFM as cmark-gfm reads them; pure: bytes
- * in, positions out, no clock, no callback, linear time.
+ * Finds where the top-level blocks of a markdown text begin and end while the text is still coming
+ * in. Follows CommonMark 0.31 and the table extension of GFM as cmark-gfm reads them. Pure: bytes
+ * in, positions out; no clock, no callback, linear time.
  *
- * The positions depend on the text alone and never on how it was cut into calls. What does depend
- * on the cut is how soon a position is known: the scanner tells it at the first byte that decides
- * it.
+ * The positions depend on the text alone, never on how it was cut into calls. Only how early a
+ * position is known depends on that: the scanner reports it at the first byte that decides it.
  *
- * Blank lines belong to the block before them; those in front of the first block belong to it. So a
- * block that is complete (a closed fence, a paragraph and its blank line) stays open until the
- * first byte of the next one, and block_scanner_closable() says that it may be ended before that.
+ * Blank lines belong to the block before them; those at the start of the text belong to the first
+ * block. So a block that is complete (a closed fence, a paragraph and its blank line) stays open
+ * until the first byte of the next one; block_scanner_closable() says that it can be ended earlier.
  */
 #ifndef HOLDFAST_BLOCK_SCANNER_H
 #define HOLDFAST_BLOCK_SCANNER_H
@@ -33,9 +32,9 @@ enum block_kind {
 };
 
 /**
- * What the versions of cmark-gfm read differently. The text is rendered by the one that is linked,
- * so blocks must end where that one ends them. The numbers are in saved states: a journal is
- * replayed by the rules that it was written with, whatever is linked since.
+ * What the versions of cmark-gfm read differently. The text is rendered by the version that is
+ * linked, so blocks must end where that version ends them. The numbers are part of saved states: a
+ * journal is replayed with the rules it was written with, whatever is linked since.
  */
 enum block_rules {
 	BLOCK_RULES_GFM_6 = 0, /* 0.29.0.gfm.6 (Debian 12) and older */
@@ -49,20 +48,20 @@ enum block_rules {
 };
 
 /**
- * The rules of a version of cmark-gfm, as cmark_version() gives it. No Debian has a version between
- * the two above: they count as the older one.
+ * The rules of a version of cmark-gfm, as cmark_version() returns it. No Debian release has a
+ * version between the two above; such versions count as the older one.
  */
 enum block_rules block_rules_of(int cmark_version);
-/** Those of the cmark-gfm that is linked. */
+/** The rules of the cmark-gfm that is linked. */
 enum block_rules block_rules_linked(void);
 
 struct block_scanner;
 
 #define BLOCK_SCANNER_NO_END ((size_t)-1)
 
-/** Its rules are block_rules_linked(). */
+/** Creates a scanner with the rules of block_rules_linked(). */
 struct block_scanner *block_scanner_create(void);
-/** Other rules count from the next byte on, and stay over a reset. */
+/** Sets the rules from the next byte on; a reset keeps them. */
 void block_scanner_set_rules(struct block_scanner *s, enum block_rules rules);
 /** Accepts NULL. */
 void block_scanner_destroy(struct block_scanner *s);
@@ -80,64 +79,65 @@ void block_scanner_reset(struct block_scanner *s);
  */
 size_t block_scanner_feed(struct block_scanner *s, const char *text, size_t len, size_t *ret_end);
 
-/** The kind of the open block as far as it can be told now. */
+/** The kind of the open block, as far as it is known now. */
 enum block_kind block_scanner_kind(const struct block_scanner *s);
 /**
- * Whether the open block may end here without breaking anything: it is complete (a closed fence, a
- * thematic break or heading with its newline), or has seen a blank line with nothing after it but
- * blanks (a list, a table, a quote, a paragraph, and so on). False for BLOCK_NONE.
+ * Whether the open block can be ended here without changing how it reads: it is complete (a closed
+ * fence, a thematic break or heading with its newline), or it has seen a blank line and nothing but
+ * blanks since (a list, a table, a quote, a paragraph, and so on). False for BLOCK_NONE.
  */
 bool block_scanner_closable(const struct block_scanner *s);
 /**
- * Whether the last byte read was the newline that completed the open block: whatever comes, it gets
- * nothing more but blank lines. (A '\r' is none: a '\n' may follow.)
+ * Whether the last byte read was the newline that completed the open block: whatever follows, only
+ * blank lines can still belong to it. A '\r' does not count, since a '\n' may follow.
  */
 bool block_scanner_is_complete(const struct block_scanner *s);
-/** Whether the last byte read ended a line (true also before the first byte of a text). */
+/** Whether the last byte read ended a line. Also true before the first byte of a text. */
 bool block_scanner_at_line_start(const struct block_scanner *s);
 /**
- * Whether the last byte read ended a paragraph's line that has a `|` in it: a delimiter row below
- * would make a table of them.
+ * Whether the last byte read ended a line of a paragraph that contains a `|`: a delimiter row below
+ * it would make it the header row of a table.
  */
 bool block_scanner_may_be_table(const struct block_scanner *s);
 /**
- * Whether the last line may yet begin a list, a fence or a table: it has the first marks of one
- * (`-`, `1.`, two backticks, a `|`) and not yet what decides.
+ * Whether the current line may still begin a list, a fence or a table: it has the first marks of
+ * one (`-`, `1.`, two backticks, a `|`), but not yet what decides.
  */
 bool block_scanner_is_undecided(const struct block_scanner *s);
-/** How many bytes have been read of the open block, from its start (or from the last cut). */
+/** How many bytes of the open block have been read, from its start or from the last cut. */
 size_t block_scanner_length(const struct block_scanner *s);
 /**
- * How many of those bytes are certain to stay in this block: the others (the beginning of a line
- * that may yet turn out to be another block) may move to the next one. Never falls, except when a
- * block ends.
+ * How many of those bytes are certain to stay in this block. The rest, the beginning of a line that
+ * may turn out to be another block, may move to the next one. Never decreases, except when a block
+ * ends.
  */
 size_t block_scanner_decided(const struct block_scanner *s);
 
 /**
- * The open block's text so far has been given out, and the text that follows is the same block's:
- * counting begins anew at 0 and the reader's state (inside a fence, in a table) stays.
+ * Cuts the open block: its text so far has been emitted, and what follows belongs to the same
+ * block. Counting restarts at 0; the parser's state (inside a fence, in a table) is kept.
  */
 void block_scanner_cut(struct block_scanner *s);
 /**
- * The markdown that must come before the text after the last cut so that, rendered alone, it reads
- * as the same kind of block: the opening line of a fence, the header and delimiter row of a table,
- * the marks of the list items or quotes that it goes on in, `&#32;` (an empty place that is
- * certainly text) in a paragraph. Empty if nothing is needed, or if that line is too long to keep
- * (over 4 KiB). Begins with `<` for an HTML block and for no other.
+ * The markdown that must be put in front of the text after the last cut so that, rendered alone, it
+ * reads as the same kind of block: the opening line of a fence, the header and delimiter row of a
+ * table, the marks of the list items or quotes that the text continues, or `&#32;` (a space that is
+ * certain to be text) in a paragraph. Empty if nothing is needed, or if that line is too long to be
+ * kept (over 4 KiB). Begins with `<` for an HTML block and for no other.
  *
- * Depends on the first line after the cut, so it may change until that has been read, and is empty
- * before the first cut. Lent until the next call that changes the scanner; when
- * block_scanner_feed() reports the end of the block that was cut, it is still that block's.
+ * It depends on the first line after the cut, so it may change until that line has been read;
+ * before the first cut it is empty. Borrowed until the next call that changes the scanner. When
+ * block_scanner_feed() reports the end of the block that was cut, it is still the context of that
+ * block.
  */
 const char *block_scanner_context(const struct block_scanner *s, size_t *ret_len);
 
-/** Appends the scanner's whole state as bytes, its rules among them. */
+/** Appends the scanner's whole state as bytes, including its rules. */
 void block_scanner_save(const struct block_scanner *s, struct buffer *out);
 /**
- * Takes over a state written by block_scanner_save(), of this version or the one before, which knew
- * no rules but BLOCK_RULES_GFM_6. The bytes are not trusted: returns -EINVAL, with the scanner
- * reset, if they are not such a state, else 0.
+ * Loads a state written by block_scanner_save(), of this version or of the one before, which knew
+ * only BLOCK_RULES_GFM_6. The bytes are not trusted: returns -EINVAL, with the scanner reset, if
+ * they are not a valid state, else 0.
  */
 int block_scanner_load(struct block_scanner *s, const char *bytes, size_t len);
 

@@ -57,7 +57,7 @@ static void keep_byte(struct block_scanner *s, unsigned char c)
 	}
 }
 
-/* The line may still have to be read again, or be the header row of a table. */
+/* Whether the line may have to be read again, or may be the header row of a table. */
 static bool line_is_needed(const struct block_scanner *s)
 {
 	return s->line.phase <= PHASE_TEXT;
@@ -95,7 +95,7 @@ size_t block_scanner_feed(struct block_scanner *s, const char *text, size_t len,
 	*ret_end = BLOCK_SCANNER_NO_END;
 	size_t at = 0;
 	while (at < len) {
-		/* A byte that comes alone goes the slow way, so that the two can be compared. */
+		/* A single byte takes the slow path, so that tests can compare the two. */
 		if (len > 1 && bulk_is_possible(s)) {
 			at += bulk_read(s, text + at, len - at);
 			if (at == len) {
@@ -113,7 +113,10 @@ size_t block_scanner_feed(struct block_scanner *s, const char *text, size_t len,
 	return len;
 }
 
-/* A line like "```js" that has not ended yet: only a backtick in its rest could undo it. */
+/*
+ * Whether the line is one like "```js" that has not ended: only another backtick could make it
+ * something else.
+ */
 static bool in_opening_fence_line(const struct block_scanner *s)
 {
 	const struct line *l = &s->line;
@@ -149,7 +152,7 @@ bool block_scanner_at_line_start(const struct block_scanner *s)
 	return s->at_line_start;
 }
 
-/* The line above is a paragraph's and has a `|` in it. */
+/* Whether the line above belongs to a paragraph and contains a `|`. */
 static bool is_below_header(const struct block_scanner *s)
 {
 	return s->leaf == LEAF_PARAGRAPH && s->depth == 0 && s->header_cells > 0 &&
@@ -191,7 +194,7 @@ size_t block_scanner_decided(const struct block_scanner *s)
 		return s->hold_start;
 	}
 	const struct line *l = &s->line;
-	/* Should the line become text, it may be the header row of a table. */
+	/* If the line becomes text, it may be the header row of a table. */
 	bool unread = l->phase == PHASE_MARKER && l->seat == SEAT_PARAGRAPH && l->top;
 	return unread || l->boundary == BOUNDARY_OPEN ? s->line_start : s->length;
 }

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* The line begins a new top-level block, so the one before it ended where the line began. */
+/* Notes that the line begins a new top-level block: the previous one ended where the line began. */
 void blocks_settle_new(struct block_scanner *s)
 {
 	struct line *l = &s->line;
@@ -18,7 +18,7 @@ void blocks_settle_new(struct block_scanner *s)
 	s->kind = BLOCK_NONE;
 	s->hold_start = BLOCK_SCANNER_NO_END;
 	if (s->cut.open) {
-		/* Nothing but blanks came behind the cut. */
+		/* Only blanks have followed the cut. */
 		s->cut.open = 0;
 		buffer_clear(&s->lead);
 	}
@@ -39,7 +39,7 @@ void blocks_settle_same(struct block_scanner *s)
 	}
 }
 
-/* A paragraph of nothing but link reference definitions leaves no block behind. */
+/* A paragraph that consists of link reference definitions leaves no block behind. */
 void blocks_close_leaf(struct block_scanner *s)
 {
 	if (s->leaf == LEAF_PARAGRAPH && s->only_refs && s->depth > 0) {
@@ -50,7 +50,7 @@ void blocks_close_leaf(struct block_scanner *s)
 	s->hold_start = BLOCK_SCANNER_NO_END;
 }
 
-/** Closes what the line did not match, so that a new block can be at the seat. */
+/** Closes what the line did not match, to make room for a new block at the seat. */
 static void take_seat(struct block_scanner *s, enum block_kind kind)
 {
 	struct line *l = &s->line;
@@ -74,7 +74,7 @@ void blocks_open_leaf(struct block_scanner *s, enum block_kind kind, enum leaf l
 	s->line.phase = PHASE_REST;
 }
 
-/* What follows in this line is in the container just opened. */
+/* Enters a container: the rest of the line belongs to it. */
 static void enter_container(struct block_scanner *s, struct container container)
 {
 	assert(s->depth < SCANNER_DEPTH_MAX);
@@ -97,8 +97,8 @@ void blocks_open_quote(struct block_scanner *s)
 }
 
 /*
- * The content of an item begins behind the blanks that follow its mark; if these are too many (the
- * content is indented code) or there is no content, behind the first of them.
+ * Opens a list item. Its content begins after the blanks that follow the mark; if these are too
+ * many (the content is indented code) or there is no content, after the first of them.
  */
 void blocks_open_item(struct block_scanner *s, const struct list_mark *list, bool empty)
 {
@@ -167,7 +167,7 @@ void blocks_add_text(struct block_scanner *s)
 	}
 }
 
-/* Keeps the line, without its first `skip` bytes, behind the first `at` bytes kept before. */
+/* Keeps the line, without its first `skip` bytes, after the first `at` bytes of the context. */
 static void keep_context(struct block_scanner *s, size_t at, size_t skip)
 {
 	s->context_over = s->text_over || at + s->text_len + 1 > SCANNER_CONTEXT_MAX;
@@ -199,10 +199,10 @@ void blocks_end_text(struct block_scanner *s)
 }
 
 /*
- * Whether the lines above the header row may be a block of their own. They may not if the halves
- * would read differently alone: cmark-gfm shows definitions above a table as text and takes the
- * backslash from escaped pipes there; and a header row that may not interrupt a paragraph, like `2.
- * a`, is a list where there is none.
+ * Whether the lines above the header row can be a block of their own. They cannot if the two parts
+ * would read differently alone: cmark-gfm shows definitions above a table as text and removes the
+ * backslash of escaped pipes there; and a header row like `2. a`, which cannot interrupt a
+ * paragraph, is a list where there is none.
  */
 static bool can_split(const struct block_scanner *s)
 {
@@ -219,8 +219,9 @@ static bool can_split(const struct block_scanner *s)
 }
 
 /*
- * The header row is the paragraph's last line; the lines above it stay a paragraph of their own. A
- * new top-level block begins with the header row then, which may lie before the line of this byte.
+ * Opens a table whose header row is the paragraph's last line; the lines above it remain a
+ * paragraph. A new top-level block then begins with the header row, which may lie before the line
+ * of the current byte.
  */
 void blocks_open_table(struct block_scanner *s)
 {

@@ -1,8 +1,8 @@
 /*
- * The fast paths. What line_byte() does for one byte is done here for many where it comes to
- * little: in a line of which nothing, or nothing but the number of its cells, is left to be found
- * out, and in the blanks in front of a line. All else goes byte by byte, and a byte that comes
- * alone always does: line_byte() remains what defines the scanner, and the tests compare the two.
+ * Fast paths: they do for many bytes at once what line_byte() does for one, where that is simple:
+ * in a line in which nothing, or only the number of cells, is left to be found out, and in the
+ * blanks at the beginning of a line. Everything else is read byte by byte, and a single byte always
+ * is: line_byte() defines the scanner, and the tests compare the two.
  */
 #include "block_scanner_internal.h"
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Up to the line's end, or to the end of what there is of it. */
+/* The number of bytes before the end of the line, or of the text. */
 static size_t rest_of_line(const char *text, size_t len)
 {
 	return bytes_find_two(text, len, '\n', '\r');
@@ -40,7 +40,10 @@ static size_t read_text(struct block_scanner *s, const char *text, size_t len)
 	return rest;
 }
 
-/* To be as deep as an item or as indented code is to stay so: it is enough to ask at the end. */
+/*
+ * Whether the line is indented enough for an item or for code need only be checked at the end: more
+ * blanks do not change that.
+ */
 static size_t read_indent(struct block_scanner *s, const char *text, size_t len)
 {
 	size_t blanks = 0;

@@ -1,9 +1,10 @@
 /*
- * What must precede the text after a cut so that it reads as the same kind of block: the
- * "lead". It depends on where the cut was, and for lists and quotes also on the first line after it
- * (which of the open containers does it go on in?), so it is found anew until that line has ended.
+ * Finds what must precede the text after a cut so that it reads as the same kind of block: the
+ * "lead". It depends on where the cut was, and for lists and quotes also on the first line after
+ * the cut (which of the open containers does it continue?), so it is computed again until that line
+ * has ended.
  *
- * The blank entity `&#32;` stands for what is left out: it shows as nothing, and what follows it is
+ * The entity `&#32;` stands for what is left out: it renders as nothing, and what follows it is
  * text, whatever it looks like.
  */
 #include "block_scanner_internal.h"
@@ -12,9 +13,9 @@
 
 #define BLANK_ENTITY "&#32;"
 
-/* ---- Blocks that are in no list or quote ---- */
+/* --- blocks outside of lists and quotes --- */
 
-/* The kept lines; their last line end is the text's own if the text begins with one. */
+/* Appends the kept lines, without their last newline if the text itself begins with one. */
 static void add_kept(const struct block_scanner *s, struct buffer *out)
 {
 	size_t newline = s->cut.place == CUT_AT_LINE_END && s->context_len > 0;
@@ -25,11 +26,11 @@ static void add_table(const struct block_scanner *s, struct buffer *out)
 {
 	add_kept(s, out);
 	if (s->cut.place == CUT_IN_LINE && s->context_len > 0) {
-		buffer_append_str(out, BLANK_ENTITY); /* the rest of a row, whatever it is */
+		buffer_append_str(out, BLANK_ENTITY); /* the text continues a row */
 	}
 }
 
-/* One tag for each kind of HTML block; a lone tag (kind 7) ends as the sixth kind does. */
+/* One start for each kind of HTML block; kind 7, a lone tag, ends like kind 6. */
 static void add_html(const struct block_scanner *s, struct buffer *out)
 {
 	static const char *const starts[] = {
@@ -65,7 +66,7 @@ static void add_top(const struct block_scanner *s, struct buffer *out)
 		buffer_append_str(out, in_line ? "    " : "");
 		break;
 	case LEAF_PARAGRAPH:
-		/* More definitions may follow definitions. */
+		/* Definitions can be followed by more definitions. */
 		buffer_append_str(out, s->cut.only_refs ? "" : BLANK_ENTITY);
 		break;
 	default:
@@ -76,9 +77,9 @@ static void add_top(const struct block_scanner *s, struct buffer *out)
 	}
 }
 
-/* ---- Lists and quotes ---- */
+/* --- lists and quotes --- */
 
-/* The mark of an item with the blanks that put its content where it was. */
+/* Appends the mark of an item, with blanks that put its content where it was. */
 static void add_item(const struct container *item, bool first, struct buffer *out)
 {
 	struct buffer mark = {0};
@@ -88,7 +89,7 @@ static void add_item(const struct container *item, bool first, struct buffer *ou
 	buffer_append_char(&mark, (char)item->mark);
 	size_t gap = item->content > mark.len ? item->content - mark.len : 1;
 	size_t indent = gap > SCANNER_CODE_INDENT ? gap - SCANNER_CODE_INDENT : 0;
-	/* Blanks in front of an inner mark would count as the gap of the outer one. */
+	/* Blanks before an inner mark would count as the gap of the outer one. */
 	for (size_t i = 0; first && i < indent && i < SCANNER_CODE_INDENT - 1; i++) {
 		buffer_append_char(out, ' ');
 	}
@@ -110,7 +111,7 @@ static void add_marks(const struct block_scanner *s, uint32_t count, struct buff
 	}
 }
 
-/* What makes a line belong to open containers. */
+/* Appends the prefix that makes a line belong to the open containers. */
 static void add_indent(const struct block_scanner *s, struct buffer *out)
 {
 	for (uint32_t i = 0; i < s->depth; i++) {
@@ -124,7 +125,7 @@ static void add_indent(const struct block_scanner *s, struct buffer *out)
 	}
 }
 
-/* The cut was in a line that has text already: the text goes on in all that is open. */
+/* For a cut in a line that has text: the text continues in everything that is open. */
 static void add_in_line(const struct block_scanner *s, struct buffer *out)
 {
 	add_marks(s, s->depth, out);
@@ -136,7 +137,7 @@ static void add_in_line(const struct block_scanner *s, struct buffer *out)
 	}
 }
 
-/* The containers that the first line goes on in, and whose marks it may or may not repeat. */
+/* The number of containers that the first line continues, whether or not it repeats their marks. */
 static uint32_t goes_on_in(const struct block_scanner *s)
 {
 	const struct line *l = &s->line;
@@ -177,7 +178,7 @@ static void add_whole_line(const struct block_scanner *s, struct buffer *out)
 	}
 }
 
-/* ---- Finding it ---- */
+/* --- the lead --- */
 
 static void find_lead(struct block_scanner *s)
 {
@@ -191,7 +192,7 @@ static void find_lead(struct block_scanner *s)
 	}
 }
 
-/* What the blocks look like at the cut, or at the end of the line that was cut. */
+/* Remembers the blocks at the cut, or at the end of the line that was cut. */
 static void remember_blocks(struct block_scanner *s)
 {
 	struct cut *cut = &s->cut;
@@ -201,7 +202,7 @@ static void remember_blocks(struct block_scanner *s)
 	cut->only_refs = s->only_refs && cut->place != CUT_IN_LINE;
 }
 
-/* Whether the cut is in the bytes that tell which block it is, as in "```j" or "1." */
+/* Whether the cut is in the bytes that decide which block it is, as in "```j" or "1." */
 static bool is_in_first_mark(const struct block_scanner *s)
 {
 	const struct line *l = &s->line;
@@ -209,8 +210,8 @@ static bool is_in_first_mark(const struct block_scanner *s)
 }
 
 /*
- * What was given out cannot move to another block any more: a line that is in part on the other
- * side of the cut is no row of a table, and a block that began there is taken to begin at the cut.
+ * What was emitted cannot move to another block any more: a line with a cut in it is not a row of a
+ * table, and a block that began in it is taken to begin at the cut.
  */
 void block_scanner_cut(struct block_scanner *s)
 {
@@ -258,7 +259,7 @@ void cut_line_end(struct block_scanner *s)
 	} else {
 		cut->open = s->line.blank;
 		if (cut->prefix > 0 && cut->open && cut->depth > 0) {
-			/* The kept line is over; the blank rest of it needs no prefix. */
+			/* The cut line has ended; its blank rest needs no prefix. */
 			cut->place = CUT_AT_LINE_START;
 			cut->prefix = 0;
 		}

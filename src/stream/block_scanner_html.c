@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define HTML_TEXTAREA_END (1 << 0) /* in html_tail.ends: no kind is number 0 */
+#define HTML_TEXTAREA_END (1 << 0) /* in html_tail.ends; bit 0 belongs to no kind */
 
 enum start_state {
 	START_LESS, /* after `<` */
@@ -32,7 +32,7 @@ enum tag_state {
 	TAG_DONE,
 };
 
-/* The names that open a block of kind 6 by all rules, sorted. */
+/* The tag names that open a block of kind 6 under all rules, sorted. */
 static const char block_names[][HTML_NAME_MAX + 1] = {"address", "article", "aside", "base",
 	"basefont", "blockquote", "body", "caption", "center", "col", "colgroup", "dd", "details",
 	"dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form",
@@ -119,7 +119,7 @@ static int start_bang(struct html_start *h, unsigned char c)
 	return c == '[' ? 0 : HTML_DEAD;
 }
 
-/* cmark-gfm reads the word in any case; `name_len` counts the bytes of it that have been seen. */
+/* cmark-gfm ignores the case of the word; `name_len` counts the bytes seen of it. */
 static int start_cdata(struct html_start *h, unsigned char c)
 {
 	static const unsigned char word[] = "cdata[";
@@ -177,7 +177,7 @@ static bool is_attribute_start(unsigned char c)
 	return scan_is_letter(c) || c == '_' || c == ':';
 }
 
-/* What may follow once a blank, a quoted value or a name has ended: the end of the tag. */
+/* After a blank, a quoted value or a name, only the end of the tag can follow. */
 static int tag_finish(unsigned char c)
 {
 	switch (c) {
@@ -296,7 +296,10 @@ bool html_tag_is_done(unsigned state)
 	return state == TAG_DONE;
 }
 
-/* The byte that came so many bytes before the one just read; 1 is the last, HTML_TAIL_MAX the first. */
+/*
+ * Returns an earlier byte; `back` is 1 for the last one before the current byte, at most
+ * HTML_TAIL_MAX.
+ */
 static unsigned char tail_byte(const struct html_tail *t, size_t back)
 {
 	size_t kept = sizeof(t->bytes);
@@ -304,7 +307,7 @@ static unsigned char tail_byte(const struct html_tail *t, size_t back)
 	return (unsigned char)(bytes >> (back - 1) % kept * 8);
 }
 
-/* Whether the bytes before the one just read end in `word`, of at most HTML_TAIL_MAX bytes. */
+/* Whether the bytes before the current one end in `word`, of at most HTML_TAIL_MAX bytes. */
 static bool tail_ends_in(const struct html_tail *t, const char *word)
 {
 	size_t len = strlen(word);
@@ -345,7 +348,7 @@ bool html_tail_has_end(const struct html_tail *t, enum block_rules rules, unsign
 	return kind < 6 && t->ends >> kind & 1;
 }
 
-/* An end is seen at its `>`, and of what comes before that only the last bytes are remembered. */
+/* An end is recognized at its `>`, and only the last bytes before that matter. */
 void html_tail_read(struct html_tail *t, const char *text, size_t len)
 {
 	const char *end = text + len;

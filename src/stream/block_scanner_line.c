@@ -8,7 +8,7 @@ void line_begin(struct block_scanner *s)
 	s->text_over = 0;
 	s->line = (struct line){.phase = PHASE_INDENT, .matching = 1, .blank = 1};
 	if (s->depth == 0 && (s->leaf == LEAF_FENCE || s->leaf == LEAF_HTML)) {
-		/* Nothing but its own end, or a blank line, ends such a block. */
+		/* Only its own end, or a blank line, ends such a block. */
 		s->line.boundary = BOUNDARY_SAME;
 	}
 }
@@ -18,7 +18,7 @@ static size_t indent_of(const struct line *l)
 	return l->next_column - l->column;
 }
 
-/* Returns true when the byte is the container's own mark, with nothing more to be done with it. */
+/* Returns true if the byte is the container's own mark and is used up by that. */
 static bool match_quote(struct block_scanner *s, unsigned char c)
 {
 	struct line *l = &s->line;
@@ -50,7 +50,7 @@ static bool match_item(struct block_scanner *s, unsigned char c)
 	return true;
 }
 
-/* All containers matched: whether the open leaf goes on with this line. */
+/* With all containers matched: whether the open leaf continues in this line. */
 static bool match_leaf(const struct block_scanner *s, unsigned char c)
 {
 	switch (s->leaf) {
@@ -80,7 +80,7 @@ static void read_leaf_line(struct block_scanner *s, unsigned char c)
 	}
 }
 
-/* Goes down the containers as far as the line belongs to them; true if `c` was used up by one. */
+/* Matches the containers as far as the line belongs to them; returns true if one used up `c`. */
 static bool match_containers(struct block_scanner *s, unsigned char c)
 {
 	struct line *l = &s->line;
@@ -127,7 +127,7 @@ static void read_text(struct block_scanner *s, unsigned char c)
 	}
 }
 
-/* The first byte behind the blanks. */
+/* Reads the first byte after the blanks. */
 static void read_first_byte(struct block_scanner *s, unsigned char c)
 {
 	struct line *l = &s->line;
@@ -165,7 +165,7 @@ static void read_fence_end(struct block_scanner *s, unsigned char c)
 	}
 }
 
-/* Indentation alone can make a line part of an item or of indented code. */
+/* Whether the indentation alone makes the line part of an item or of indented code. */
 static bool is_deep_enough(const struct block_scanner *s)
 {
 	const struct line *l = &s->line;
@@ -196,7 +196,7 @@ static void read_indent(struct block_scanner *s, unsigned char c)
 	}
 }
 
-/* A blank belongs to the `>` before it; of a tab only the first column does. */
+/* One blank after a `>` belongs to it; of a tab, only the first column does. */
 static void read_quote_gap(struct block_scanner *s, unsigned char c)
 {
 	struct line *l = &s->line;
@@ -239,7 +239,7 @@ void line_byte(struct block_scanner *s, unsigned char c)
 	}
 }
 
-/* Nothing came behind the prefix: what a blank line ends is closed. */
+/* Only a prefix was in the line: closes what a blank line ends. */
 static void end_blank(struct block_scanner *s)
 {
 	struct line *l = &s->line;

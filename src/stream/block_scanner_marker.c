@@ -1,16 +1,16 @@
 /*
- * The first bytes of a line's text and the blocks they may open. All readings that are still
- * possible are followed together; the order in which they win is cmark-gfm's: ATX heading, fence,
- * HTML, setext underline, thematic break, list item, delimiter row, text.
+ * Decides which block the first bytes of a line's text open. All readings that are still possible
+ * are followed together; the order in which they win is cmark-gfm's: ATX heading, fence, HTML,
+ * setext underline, thematic break, list item, delimiter row, text.
  *
- * Only one pair needs a second look: `- - -` may be a thematic break or lists in lists. The
- * item's content is then kept and read again when the break is ruled out.
+ * Only one pair needs a second pass: `- - -` may be a thematic break or nested lists. The item's
+ * content is then kept and read again when the break is ruled out.
  */
 #include "block_scanner_internal.h"
 
 #define NEWS (MARK_ATX | MARK_FENCE | MARK_HTML | MARK_HTML_TAG | MARK_THEMATIC | MARK_LONE_PIPE)
 
-/* Bytes kept of the line in front of the one being read. */
+/* The number of bytes kept of the line before the current one. */
 static size_t kept_before(const struct block_scanner *s)
 {
 	return s->text_over ? s->text_len : s->text_len - 1;
@@ -78,7 +78,7 @@ static void begin_by_byte(struct block_scanner *s, unsigned char c)
 	}
 }
 
-/* In a paragraph the line may also be its underline, or make a table of its last line. */
+/* In a paragraph, the line may also be its underline, or the delimiter row below its last line. */
 static void begin_in_paragraph(struct block_scanner *s, unsigned char c)
 {
 	struct marker *m = &s->marker;
@@ -91,7 +91,7 @@ static void begin_in_paragraph(struct block_scanner *s, unsigned char c)
 	}
 }
 
-/* Whether the item that the line looks like so far may be one of the open list, or of a new one. */
+/* Whether the line, read as a list item, may belong to the open list, or begin a new one. */
 static void list_outcomes(const struct block_scanner *s, bool *same, bool *fresh)
 {
 	const struct list_mark *list = &s->marker.list;
@@ -117,7 +117,7 @@ static bool text_is_possible(const struct block_scanner *s)
 	return true;
 }
 
-/* Does every reading that is left agree on whether a new top-level block begins here? */
+/* Settles whether a new top-level block begins, if all remaining readings agree. */
 static void settle(struct block_scanner *s)
 {
 	struct line *l = &s->line;
@@ -144,7 +144,7 @@ static void settle(struct block_scanner *s)
 static void settle_or_add_text(struct block_scanner *s)
 {
 	if (!(s->marker.alive & MARK_DELIMITER) || s->header_cells == 0) {
-		/* The line above is no header row. */
+		/* The line above is not a header row. */
 		s->hold_start = BLOCK_SCANNER_NO_END;
 	}
 	if (s->marker.alive) {
@@ -186,7 +186,7 @@ static void atx_byte(struct block_scanner *s, unsigned char c)
 	}
 }
 
-/* An info string with a backtick in it makes an inline code span of what looked like a fence. */
+/* A backtick in the info string makes it an inline code span rather than a fence. */
 static void fence_byte(struct marker *m, unsigned char c)
 {
 	if (m->gap && (m->run < 3 || (m->first == '`' && c == '`'))) {
@@ -244,7 +244,7 @@ static bool list_digit(struct list_mark *list, unsigned char c)
 	return !list->interrupts || list->number == 1;
 }
 
-/* Returns false when the line is no list item. In LIST_READY the item's content has begun. */
+/* Returns false if the line is not a list item. In LIST_READY, the item's content has begun. */
 static bool list_byte(struct block_scanner *s, unsigned char c)
 {
 	struct list_mark *list = &s->marker.list;
@@ -274,8 +274,8 @@ static bool list_byte(struct block_scanner *s, unsigned char c)
 }
 
 /*
- * Opens the item and reads the bytes of its content that were kept while the line could still be a
- * thematic break. They are all marks and blanks, so none of them can bring up that question again.
+ * Opens the item and reads the bytes of its content that were kept while the line could be a
+ * thematic break. They are all marks and blanks, so none of them raises that question again.
  */
 static void open_item(struct block_scanner *s, size_t content_end)
 {
@@ -289,7 +289,7 @@ static void open_item(struct block_scanner *s, size_t content_end)
 	s->line.replaying = outer;
 }
 
-/* The kept line is full and the question still open: see SCANNER_LINE_MAX. */
+/* The kept line is full and the line is still undecided: see SCANNER_LINE_MAX. */
 static void decide_long_line(struct block_scanner *s, unsigned char c)
 {
 	struct marker *m = &s->marker;
@@ -360,7 +360,7 @@ void marker_byte(struct block_scanner *s, unsigned char c)
 	settle_or_add_text(s);
 }
 
-/* The line ended behind a list mark. An item without content cannot interrupt a paragraph. */
+/* The line ended after a list mark. An item without content cannot interrupt a paragraph. */
 static bool end_as_item(struct block_scanner *s)
 {
 	const struct list_mark list = s->marker.list;
@@ -403,7 +403,7 @@ static bool end_as_table(struct block_scanner *s)
 	return false;
 }
 
-/* An underline below nothing but link reference definitions is text, the first of its paragraph. */
+/* An underline below link reference definitions alone is text, the first line of its paragraph. */
 static bool end_as_underline(struct block_scanner *s)
 {
 	if (s->only_refs) {

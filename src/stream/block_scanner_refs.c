@@ -1,10 +1,10 @@
 /*
- * Link reference definitions at the start of a paragraph. They matter for blocks in three
- * places: a paragraph of nothing else leaves its list item empty, cannot become a setext heading,
- * and is not parted from a table below it.
+ * Parses link reference definitions at the start of a paragraph. They matter for blocks in three
+ * ways: a paragraph that consists of them leaves its list item empty, cannot become a setext
+ * heading, and is not split from a table below it.
  *
- * One thing cmark-gfm does is left out: a quote behind a backslash never ends a title here, while
- * there it does when no other quote follows in the whole paragraph.
+ * One detail differs from cmark-gfm: a quote after a backslash never ends a title here; there it
+ * does if no other quote follows in the whole paragraph.
  */
 #include "block_scanner_internal.h"
 
@@ -12,14 +12,14 @@
 
 enum ref_state {
 	REF_START, /* where a definition may begin */
-	REF_TEXT, /* something else has come: no definition from here on */
+	REF_TEXT, /* something else has followed: no further definition */
 	REF_LABEL,
 	REF_COLON,
-	REF_GAP, /* before the address */
-	REF_ANGLE, /* in an address between < and > */
+	REF_GAP, /* blanks before the address */
+	REF_ANGLE, /* in an address enclosed in < and > */
 	REF_ADDRESS,
 	REF_AFTER_ADDRESS,
-	REF_TITLE_LINE, /* at the start of the line below: a title, or the next definition */
+	REF_TITLE_LINE, /* at the start of the next line: a title, or the next definition */
 	REF_TITLE,
 	REF_AFTER_TITLE,
 };
@@ -124,7 +124,7 @@ static unsigned start_byte(struct ref_scan *r, unsigned char c)
 static unsigned title_line_byte(struct ref_scan *r, unsigned char c)
 {
 	if (scan_is_blank(c)) {
-		r->solid = 0; /* a definition does not begin behind a blank, a title does */
+		r->solid = 0; /* a definition cannot begin after a blank, a title can */
 		return REF_TITLE_LINE;
 	}
 	if (c == '[') {

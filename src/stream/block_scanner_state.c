@@ -1,6 +1,6 @@
 /*
- * The scanner's state as bytes. One list of the fields serves both directions; what comes in is
- * then checked so far that no later step can index, assert or count outside of its bounds.
+ * Saves and loads the scanner's state. One list of the fields serves both directions. A loaded
+ * state is checked so far that no later step can index, assert or count out of bounds.
  */
 #include "block_scanner_internal.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const char magic[4] = {'H', 'F', 'b', '3'};
-/* Written by BLOCK_RULES_GFM_6, and without code_rules(). */
+/* States without code_rules(), written with BLOCK_RULES_GFM_6. */
 static const char old_magic[4] = {'H', 'F', 'b', '2'};
 
 static void code_bytes(struct codec *c, void *bytes, size_t len)
@@ -158,7 +158,7 @@ static void code_scanner(struct codec *c, struct block_scanner *s)
 	code_buffer(c, &s->lead);
 }
 
-/* The rules, and what only some of them need. */
+/* The rules, and fields that only some rules need. */
 static void code_rules(struct codec *c, struct block_scanner *s)
 {
 	CODE(c, s->rules, 1);
@@ -208,7 +208,7 @@ static bool marker_is_valid(const struct block_scanner *s)
 	if (!in_range || strnlen(m->html.name, HTML_NAME_MAX + 1) > HTML_NAME_MAX) {
 		return false;
 	}
-	/* An item needs room on the stack, unless it takes the place of the one before it. */
+	/* An item needs room on the stack, unless it replaces the previous item. */
 	return !(m->alive & MARK_LIST) || s->line.seat == SEAT_LIST ||
 	       s->line.matched < SCANNER_DEPTH_MAX;
 }

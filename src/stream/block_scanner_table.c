@@ -4,20 +4,20 @@
 
 enum delimiter_state {
 	DELIMITER_START,
-	DELIMITER_GAP, /* before the first dashes */
+	DELIMITER_GAP, /* blanks before the first dashes */
 	DELIMITER_COLON,
 	DELIMITER_DASH,
-	DELIMITER_AFTER, /* blanks or the right colon behind the dashes */
+	DELIMITER_AFTER, /* after the dashes: blanks, or the right colon */
 	DELIMITER_PIPE,
 };
 
-/* Blanks in front of the line (a lazy one keeps them) are its first cell, or the start of it. */
+/* Blanks at the start of a lazy line are kept: they are, or begin, its first cell. */
 void row_cells_begin(struct row_cells *r, bool indented)
 {
 	*r = (struct row_cells){.first = !indented, .tail = indented};
 }
 
-/* For cmark-gfm every pipe behind a backslash is escaped, whatever is before that. */
+/* For cmark-gfm, every pipe after a backslash is escaped, whatever precedes it. */
 void row_cells_byte(struct row_cells *r, unsigned char c)
 {
 	if (c == '|' && !r->escaped) {
@@ -39,7 +39,7 @@ static bool has_ink(const char *text, size_t len)
 	return len > 0;
 }
 
-/* Between two pipes all that matters is whether there is anything, and how it ends. */
+/* Between two pipes, all that matters is whether there is any text and how it ends. */
 void row_cells_read(struct row_cells *r, const char *text, size_t len)
 {
 	const char *end = text + len;

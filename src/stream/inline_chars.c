@@ -2,7 +2,7 @@
 
 #define REPLACEMENT 0xfffd
 
-/* Unicode's P categories for the scripts that are met; the rare ones count as letters. */
+/* Unicode's P categories, for common scripts; rare punctuation counts as letters. */
 static const struct {
 	uint32_t first;
 	uint32_t last;

@@ -4,16 +4,16 @@
 
 #include <string.h>
 
-#define NESTING_MAX 32 /* openers kept in mind; of more, the oldest are taken for text */
-#define ROOM        (8 * NESTING_MAX) /* so that they are rarely moved */
-#define TICKS_MAX   80 /* cmark-gfm's: a longer run of backticks is text */
-/* A bracket that is open for longer is not taken for a link's any more. */
+#define NESTING_MAX 32 /* openers remembered; beyond this, the oldest count as text */
+#define ROOM        (8 * NESTING_MAX) /* larger, so that entries are rarely moved */
+#define TICKS_MAX   80 /* cmark-gfm's limit: a longer run of backticks is text */
+/* A bracket that has been open for more bytes does not count as a link's. */
 #define LINK_TEXT_MAX 400
 
 struct delim {
 	size_t pos;
 	size_t count; /* characters not matched yet */
-	size_t length; /* of the whole run, for the rule of three */
+	size_t length; /* of the whole run, for the multiple-of-3 rule */
 	char mark;
 	bool can_close;
 };
@@ -27,15 +27,15 @@ struct guard {
 	const char *text;
 	struct inline_run run;
 	size_t pos;
-	size_t end; /* what follows is not shown */
+	size_t end; /* end of what is shown */
 	struct delim *delims; /* somewhere in delim_room */
 	size_t delim_count;
 	struct bracket *brackets;
 	size_t bracket_count;
-	size_t code; /* the code span that is still open */
-	size_t code_ticks; /* its backticks, 0 if there is none */
-	struct bracket link; /* the unfinished link or image; len 0 if there is none */
-	bool dangling; /* the text ends in a marker that may mean anything */
+	size_t code; /* start of the open code span */
+	size_t code_ticks; /* its number of backticks; 0: none is open */
+	struct bracket link; /* the unfinished link or image; len 0: none */
+	bool dangling; /* the text ends in a marker whose meaning is open */
 	struct delim delim_room[ROOM];
 	struct bracket bracket_room[ROOM];
 };
@@ -91,7 +91,7 @@ static void read_backticks(struct guard *g)
 	}
 	size_t end = find_code_end(g, g->pos + ticks, ticks);
 	if (!end) {
-		/* Code binds tighter than all else: what follows is no marker. */
+		/* Code binds tightest: markers in it do not count. */
 		g->code = g->pos;
 		g->code_ticks = ticks;
 		end = g->end;
@@ -130,7 +130,10 @@ static void push_delim(struct guard *g, const struct delim *d)
 	g->delims[g->delim_count++] = *d;
 }
 
-/* Lets a closer of `count` characters match what it can; returns how many are left of it. */
+/*
+ * Matches a closer of `length` characters with openers; returns how many characters are left. With
+ * `whole`, only complete openers are matched.
+ */
 static size_t close_delims(struct guard *g, char mark, size_t length, bool can_open, bool whole)
 {
 	size_t count = length;
@@ -168,14 +171,14 @@ static void read_delims(struct guard *g)
 		return;
 	}
 	if (after == g->end) {
-		/* It may become longer, or open something: only what surely closes is kept. */
+		/* It may get longer, or open something: only what certainly closes is kept. */
 		size_t dangling = can_close ? close_delims(g, mark, length, false, true) : length;
 		g->end -= dangling;
 		g->dangling = g->dangling || dangling;
 		return;
 	}
 	size_t rest = can_close ? close_delims(g, mark, length, can_open, false) : length;
-	/* `5*3` is a product far oftener than an emphasis within a word. */
+	/* `5*3` is a product far more often than emphasis within a word. */
 	bool in_word = mark == '*' && length == 1 && prev < 0x80 && next < 0x80 &&
 		       is_alnum((char)prev) && is_alnum((char)next);
 	if (rest && can_open && !in_word) {
@@ -197,7 +200,9 @@ static void push_bracket(struct guard *g, size_t len)
 	g->pos += len;
 }
 
-/* Whether a bracket can be a link's: one that follows a letter or a digit is more likely an index.
+/*
+ * Whether a bracket can belong to a link: one that follows a letter or a digit is probably an
+ * index.
  */
 static bool may_be_link(const struct guard *g, const struct bracket *b)
 {
@@ -227,7 +232,7 @@ static void read_close_bracket(struct guard *g)
 static void read_escape(struct guard *g)
 {
 	if (g->pos + 1 == g->end) {
-		/* It may escape what comes next, and would escape what is put there. */
+		/* It may escape what follows, and would escape what is appended. */
 		g->end--;
 		return;
 	}
@@ -269,7 +274,7 @@ static void read_inline(struct guard *g)
 		break;
 	case 'h':
 	case 'w':
-		/* Inside brackets an address is no link of its own. */
+		/* Inside brackets, an address is not a link of its own. */
 		g->pos = g->bracket_count
 				 ? g->pos + 1
 				 : inline_link_skip_bare(g->text, g->run.start, g->pos, g->end);
@@ -280,7 +285,7 @@ static void read_inline(struct guard *g)
 	}
 }
 
-/* Leaves of the open brackets those that a link is likely to close. */
+/* Keeps only the open brackets that a link will probably close. */
 static void drop_old_brackets(struct guard *g)
 {
 	size_t kept = 0;
@@ -341,8 +346,7 @@ static size_t trim(const struct guard *g, size_t end)
 	return end;
 }
 
-/* Removes the open code span if there is nothing in it yet, and a piece of its closing
- * backticks. */
+/* Removes the open code span if it is empty so far, and a part of its closing backticks. */
 static void heal_code(struct guard *g)
 {
 	size_t content = g->code + g->code_ticks;
@@ -355,8 +359,7 @@ static void heal_code(struct guard *g)
 	}
 }
 
-/* Removes the openers with nothing behind them; returns where the text that is not blank ends.
- */
+/* Removes openers that nothing follows; returns where the text without trailing blanks ends. */
 static size_t drop_empty_openers(struct guard *g)
 {
 	for (;;) {
@@ -395,7 +398,7 @@ void inline_guard_heal(const char *text, size_t len, struct buffer *out)
 		at = g.brackets[i].pos + g.brackets[i].len;
 	}
 	if (g.code_ticks && text[tail - 1] == '`') {
-		/* Its own backticks must not run into those that close it. */
+		/* Backticks in the span must not join those that close it. */
 		tail = g.end;
 	}
 	buffer_append(out, text + at, tail - at);

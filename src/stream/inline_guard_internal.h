@@ -1,5 +1,5 @@
 /*
- * Private to the inline guard: where in a text the inline markers are that are still undecided.
+ * Private to the inline guard: finds the part of a text whose inline markers are still undecided.
  */
 #ifndef HOLDFAST_INLINE_GUARD_INTERNAL_H
 #define HOLDFAST_INLINE_GUARD_INTERNAL_H
@@ -15,8 +15,7 @@
  */
 struct inline_run {
 	size_t start;
-	size_t end; /* what follows is a line of which one cannot yet tell what it underlines: not
-		       shown */
+	size_t end; /* the rest, a line that may underline this text, is not shown */
 	bool is_item; /* begins right after a list marker */
 };
 
@@ -24,25 +23,28 @@ struct inline_run {
 struct inline_run inline_run_find(const char *text, size_t len);
 
 /**
- * What is in the parentheses of a link whose `(` is at `at`: returns where the text goes on
- * behind the `)`, `end` + 1 if the text ends before it, or 0 if this is no link.
+ * Parses the parentheses of a link, whose `(` is at `at`. Returns the position after the `)`, `end`
+ * + 1 if the text ends first, or 0 if it is not a link.
  */
 size_t inline_link_skip_destination(const char *text, size_t at, size_t end);
-/** Steps over the `<` at `at`, or all of `<https://…>` or `<tag attribute="…">`, which hides what
- * is in it. */
+/**
+ * Skips the `<` at `at`, or all of `<https://…>` or `<tag attribute="…">`, whose contents have no
+ * markers.
+ */
 size_t inline_link_skip_pointy(const char *text, size_t at, size_t end);
 /**
- * Steps over the character at `at`, or over a bare address that begins there, which the autolink
- * extension makes a link: a `_` or `*` in it is no marker.
+ * Skips the character at `at`, or a bare address that begins there, which the autolink extension
+ * makes a link: a `_` or `*` in it is not a marker.
  */
 size_t inline_link_skip_bare(const char *text, size_t start, size_t at, size_t end);
 
-/** The character that begins at `at`, or U+FFFD. Before the first and after the last is a newline.
+/**
+ * The character that begins at `at`; U+FFFD if it is invalid. The text is surrounded by newlines.
  */
 uint32_t inline_char_after(const char *text, size_t at, size_t end);
 /** The character that ends at `at`. */
 uint32_t inline_char_before(const char *text, size_t start, size_t at);
-/** Unicode whitespace and punctuation as CommonMark's flanking rules mean them. */
+/** Unicode whitespace and punctuation in the sense of CommonMark's flanking rules. */
 bool inline_char_is_space(uint32_t c);
 bool inline_char_is_punctuation(uint32_t c);
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define PARENS_MAX 32 /* cmark-gfm's, in a link's address */
+#define PARENS_MAX 32 /* cmark-gfm's limit in a link's address */
 
 static bool is_space(char c)
 {
@@ -28,7 +28,7 @@ static bool starts_with(const char *text, size_t at, size_t end, const char *wha
 	return end - at >= len && memcmp(text + at, what, len) == 0;
 }
 
-/* Where the address that begins at `at` ends; `end` if the text ends in it, 0 if it is none. */
+/* Returns the end of the address at `at`; `end` if the text ends in it, 0 if it is invalid. */
 static size_t skip_address(const char *text, size_t at, size_t end)
 {
 	bool pointy = text[at] == '<';

@@ -8,11 +8,11 @@
 
 struct line {
 	size_t start;
-	size_t end; /* without its newline */
-	size_t next; /* behind its newline */
+	size_t end; /* excluding its newline */
+	size_t next; /* after its newline */
 	bool ended; /* by a newline */
-	size_t text; /* behind the markers of quotes and lists */
-	size_t indent; /* columns in front of the first marker or of the text */
+	size_t text; /* start of the text, after the markers of quotes and lists */
+	size_t indent; /* columns before the first marker or the text */
 	size_t column; /* of the text */
 	size_t quotes;
 	bool is_item;
@@ -22,10 +22,10 @@ struct finder {
 	const char *text;
 	size_t len;
 	struct inline_run run;
-	bool in_paragraph; /* the line before can go on in the next one */
+	bool in_paragraph; /* the previous line can continue in this one */
 	bool in_list;
 	bool in_table; /* below a delimiter row */
-	char fence; /* the open fence's character, or 0 */
+	char fence; /* character of the open fence; 0: none */
 	size_t fence_len;
 	size_t fence_column;
 	size_t fence_quotes;
@@ -69,7 +69,9 @@ static bool holds_one(const char *text, size_t at, size_t end, const char *set)
 	return at < end;
 }
 
-/* The length of the list marker at `at`, or 0. A marker needs a blank or the line's end behind it.
+/*
+ * Returns the length of the list marker at `at`, or 0. A blank or the end of the line must follow a
+ * marker.
  */
 static size_t marker_len(const struct finder *f, const struct line *l, size_t at)
 {
@@ -82,7 +84,7 @@ static size_t marker_len(const struct finder *f, const struct line *l, size_t at
 	if (last >= l->end || !strchr(digits ? ".)" : "-*+", f->text[last]) || !f->text[last]) {
 		return 0;
 	}
-	/* In the middle of a paragraph only a list that starts with 1 can begin. */
+	/* Only a list that starts with 1 can interrupt a paragraph. */
 	if (digits && f->in_paragraph && !f->in_list && !l->is_item &&
 		(digits > 1 || f->text[at] != '1')) {
 		return 0;
@@ -93,7 +95,7 @@ static size_t marker_len(const struct finder *f, const struct line *l, size_t at
 	return digits + 1;
 }
 
-/* Reads the indentation and the markers of quotes and list items in front of a line's text. */
+/* Reads the indentation and the markers of quotes and list items before a line's text. */
 static void line_read_prefix(struct finder *f, struct line *l)
 {
 	size_t at = l->start;
@@ -125,7 +127,7 @@ static void line_read_prefix(struct finder *f, struct line *l)
 	l->column = column;
 }
 
-/* Whether the line is in the open fence; an ending fence is the last line that is. */
+/* Whether the line belongs to the open fence; the closing fence is its last line. */
 static bool line_is_fenced(struct finder *f, const struct line *l)
 {
 	size_t at = l->start;
@@ -146,8 +148,7 @@ static bool line_is_fenced(struct finder *f, const struct line *l)
 		}
 	}
 	if (l->quotes < f->fence_quotes || (at < l->end && column < f->fence_column)) {
-		/* The quote or the list item that held the fence has ended, and the fence with it.
-		 */
+		/* The quote or list item around the fence has ended, and the fence with it. */
 		f->fence = 0;
 		return false;
 	}
@@ -172,7 +173,7 @@ static bool line_opens_fence(struct finder *f, const struct line *l)
 	}
 	f->fence = mark;
 	f->fence_len = marks;
-	/* Up to three columns are no container's. */
+	/* Up to three columns are not the indentation of a container. */
 	f->fence_column = l->is_item || (l->column > 1 && f->in_list) ? l->column : 0;
 	f->fence_quotes = l->quotes;
 	return true;
@@ -191,7 +192,7 @@ static bool line_is_thematic_break(const struct finder *f, const struct line *l)
 			return false;
 		}
 	}
-	/* `***` may go on as bold text as long as its line does. */
+	/* While its line is unfinished, `***` may be the beginning of bold text. */
 	return mark && strchr("*-_", mark) && marks >= 3 && (l->ended || spaced || mark == '-');
 }
 
@@ -225,10 +226,10 @@ static size_t last_cell(const struct finder *f, const struct line *l)
 }
 
 /*
- * A line of dashes, equals signs or table rules below a paragraph makes the paragraph a heading for
- * the moment and perhaps a list the next; one of blanks and quote markers only may go on with it;
- * the marker of an item without text is the paragraph's own text. They are held back until they
- * have ended. Returns whether this is one.
+ * Holds back an unfinished last line that is undecided. A line of dashes, equals signs or table
+ * rules below a paragraph makes it a heading now, but may become a list; a line of blanks and quote
+ * markers may continue it; an item's marker without text is still text of the paragraph. Returns
+ * whether the line is one of these.
  */
 static bool hold_back_rule(struct finder *f, const struct line *l)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- small parts --- */
+/* --- helpers --- */
 
 static void open_reset(struct open_text *open)
 {
@@ -31,7 +31,9 @@ bool text_is_blank(const char *text, size_t len)
 	return at == len;
 }
 
-/** Whether the open block is one that inputs wait for, or may become one, and not yet complete. */
+/**
+ * Whether the open block is one that inputs wait for, or may become one, and is not complete yet.
+ */
 static bool is_holding_block(const struct stream_buffer *sb)
 {
 	return (block_kind_holds(block_scanner_kind(sb->scanner)) &&
@@ -41,7 +43,7 @@ static bool is_holding_block(const struct stream_buffer *sb)
 
 /* --- blocks --- */
 
-/** Takes the first `len` bytes off the open text; what is left has no seq yet. */
+/** Removes the first `len` bytes of the open text; what is left has no seq yet. */
 static void drop_text(struct open_text *open, size_t len)
 {
 	buffer_consume(&open->text, len);
@@ -52,9 +54,9 @@ static void drop_text(struct open_text *open, size_t len)
 }
 
 /**
- * The scanner found that its block is over at `end`: emits it and what it held. What lies behind
- * the end is the beginning of the next block. Nothing but blanks in front of the end (after a cut)
- * makes no event: they belong to what comes next.
+ * The scanner has found that its block ends at `end`: emits the block and what was held. What
+ * follows `end` is the beginning of the next block. If only blanks precede `end` (after a cut), no
+ * event is emitted: they belong to what follows.
  */
 static void close_block_at(struct stream_buffer *sb, size_t end)
 {
@@ -70,7 +72,10 @@ static void close_block_at(struct stream_buffer *sb, size_t end)
 	open->continues = 0;
 }
 
-/** The blanks that are left are the beginning of a new text: its indentation counts. */
+/**
+ * Restarts the scanner with the blanks that are left: they begin a new text, and its indentation
+ * counts.
+ */
 static void begin_text(struct stream_buffer *sb)
 {
 	struct open_text *open = &sb->open;
@@ -85,8 +90,9 @@ static void begin_text(struct stream_buffer *sb)
 }
 
 /**
- * How many blanks at the end of the open text are the indentation of what comes next: they stand
- * below a block that is complete. In a list they would only mean something to an item of it.
+ * How many blanks at the end of the open text are the indentation of what follows: those below a
+ * complete block. Below a list or quote they are not counted; there they could only indent its own
+ * content.
  */
 static size_t next_indentation(const struct stream_buffer *sb)
 {
@@ -104,12 +110,15 @@ static size_t next_indentation(const struct stream_buffer *sb)
 	return blanks;
 }
 
-/** Ends the open block for good: the next text begins a new one. Blanks alone stay for it. */
+/**
+ * Ends the open block: the next text begins a new one. If there are only blanks, they are kept for
+ * it.
+ */
 static void end_block(struct stream_buffer *sb)
 {
 	struct open_text *open = &sb->open;
 	if (!open->seq && !open->continues && block_scanner_kind(sb->scanner) == BLOCK_NONE) {
-		return; /* at the beginning already */
+		return; /* nothing to end */
 	}
 	if (open->seq) {
 		size_t len = open->text.len - next_indentation(sb);
@@ -121,7 +130,7 @@ static void end_block(struct stream_buffer *sb)
 	begin_text(sb);
 }
 
-/** Cuts the open block: emits its text so far; the text that follows goes on in it. */
+/** Cuts the open block: emits its text so far; text that follows continues it. */
 static void cut_block(struct stream_buffer *sb)
 {
 	struct open_text *open = &sb->open;
@@ -134,8 +143,8 @@ static void cut_block(struct stream_buffer *sb)
 }
 
 /**
- * What is held, or must not wait, goes out behind the open block. One that only might have become a
- * list, table or fence ends there, as a paragraph does at any other input.
+ * Makes way for events that are held or must not wait. A block that other inputs wait for is cut;
+ * one that only might have become such a block ends, as a paragraph does at any other input.
  */
 static void let_held_out(struct stream_buffer *sb)
 {
@@ -147,8 +156,8 @@ static void let_held_out(struct stream_buffer *sb)
 }
 
 /**
- * An input that is not text has come: returns true if it must wait for the open block, else ends
- * that block. One that was cut in the middle, and of which no more has come, stays as it is.
+ * An input that is not text has arrived. Returns true if it must wait for the open block, else ends
+ * that block. A block that was cut, and of which nothing has arrived since, stays as it is.
  */
 static bool must_hold(struct stream_buffer *sb)
 {
@@ -161,7 +170,9 @@ static bool must_hold(struct stream_buffer *sb)
 
 /* --- text --- */
 
-/** Text without an id is of the message that the text before it in the turn was of. */
+/**
+ * Notes the message id. Text without one belongs to the message of the preceding text in the turn.
+ */
 static void take_message_id(struct stream_buffer *sb, const struct stream_input *in)
 {
 	if (in->message_id) {
@@ -171,7 +182,7 @@ static void take_message_id(struct stream_buffer *sb, const struct stream_input 
 	}
 }
 
-/** Gives the open text its seq once there is more than blanks in it. */
+/** Assigns the open text its seq once it contains more than blanks. */
 static void open_if_needed(struct stream_buffer *sb, const struct stream_input *in)
 {
 	struct open_text *open = &sb->open;
@@ -187,11 +198,11 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 }
 
 /**
- * The size rules, which look at the text alone: a paragraph is cut at the end of a line (one that
- * is not the header row of a table) beyond paragraph_flush_size, any block at block_size. Looking
- * for unmatched markers costs a pass over the text, so it is done again only when a quarter more
- * has come: at most five passes in all. A line ends in '\n' here: whether a '\r' is the end of one,
- * only the next chunk would tell.
+ * Applies the size rules, which depend on the text alone: a paragraph longer than
+ * paragraph_flush_size is cut at the end of a line (unless that line may be the header row of a
+ * table), any block at block_size. Checking for unmatched markers scans the text, so it is repeated
+ * only when the text has grown by a quarter: at most five scans in all. Only '\n' counts as the end
+ * of a line here: whether a '\r' is one depends on the next chunk.
  */
 static void flush_by_size(struct stream_buffer *sb)
 {
@@ -200,7 +211,8 @@ static void flush_by_size(struct stream_buffer *sb)
 		if (open->seq) {
 			cut_block(sb);
 		} else {
-			drop_text(open, open->text.len); /* 64 KiB of blanks are not kept */
+			/* a block of nothing but blanks is dropped */
+			drop_text(open, open->text.len);
 			block_scanner_cut(sb->scanner);
 		}
 		return;
@@ -218,16 +230,16 @@ static void flush_by_size(struct stream_buffer *sb)
 	}
 }
 
-/** How many bytes more the open text may have until it has `size`. */
+/** How many bytes can be added until the open text has `size` bytes. */
 static size_t room_below(const struct stream_buffer *sb, size_t size)
 {
 	return size - (sb->open.text.len < size ? sb->open.text.len : size);
 }
 
 /**
- * How much of `text` may go to the scanner at once so that no rule is overstepped: to the end of the
- * first line at which one may apply, and to the cap, in whole characters (the last one may
- * reach over the cap).
+ * How much of `text` can be given to the scanner at once without missing a size rule: up to the end
+ * of the first line at which one may apply, and up to block_size, in whole characters (the last one
+ * can exceed it).
  */
 static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t len)
 {
@@ -238,15 +250,15 @@ static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t
 		step = step ? step : utf8_ceil(text, len, 1);
 	}
 	size_t free = room_below(sb, sb->sizes.paragraph);
-	free -= free > 0; /* the line's end counts */
-	free = sb->sizes.waits ? free : 0; /* any line may complete the block */
+	free -= free > 0; /* the newline itself counts */
+	free = sb->sizes.waits ? free : 0; /* the end of any line can complete the block */
 	const char *newline = free < step ? memchr(text + free, '\n', step - free) : NULL;
 	return newline ? (size_t)(newline - text) + 1 : step;
 }
 
 /**
- * Whether text with this message id cannot go on in the open block. Text without one goes on in any
- * message.
+ * Whether text with this message id belongs to another message than the open block. Text without an
+ * id continues any message.
  */
 static bool is_other_message(const struct open_text *open, const struct stream_input *in)
 {
@@ -257,7 +269,7 @@ static bool is_other_message(const struct open_text *open, const struct stream_i
 	       memcmp(open->message_id.data, in->message_id, in->message_id_len) != 0;
 }
 
-/** Whether the newest text was of this message, too. */
+/** Whether the newest text belonged to the same message. */
 static bool is_message_of(const struct stream_buffer *sb, const struct stream_input *in)
 {
 	return sb->has_message_id && sb->message_id.len == in->message_id_len &&
@@ -265,8 +277,8 @@ static bool is_message_of(const struct stream_buffer *sb, const struct stream_in
 }
 
 /**
- * Returns the seq of the event that the chunk's first byte is in. Blank lines behind a completed
- * block may be in none yet: then that block's.
+ * Places a chunk of text. Returns the seq of the event that contains its first byte; for blank
+ * lines after a completed block that are in no event yet, the seq of that block.
  */
 static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in)
 {
@@ -279,8 +291,8 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 		sb->completed_seq = 0;
 	}
 	take_message_id(sb, in);
-	uint64_t first = open->seq; /* of the event that the chunk's first byte is in */
-	size_t start = open->text.len; /* where that byte is in the open text */
+	uint64_t first = open->seq; /* seq of the event that contains the chunk's first byte */
+	size_t start = open->text.len; /* position of that byte in the open text */
 	open->last_ts = in->ts;
 	open->last_at = in->at;
 	size_t used;
@@ -300,7 +312,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 			size_t gone = had - open->text.len;
 			first = gone && gone <= start
 					? 0
-					: first; /* the block ended in front of the chunk */
+					: first; /* the block ended before the chunk */
 			start -= gone < start ? gone : start;
 		}
 		open_if_needed(sb, in);
@@ -311,7 +323,8 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 			start = 0;
 		} else if (at + used == in->data_len || utf8_is_start(in->data[at + used])) {
 			flush_by_size(sb);
-			start = open->seq ? start : 0; /* after a cut, the first byte is out */
+			/* after a cut, the first byte has been emitted */
+			start = open->seq ? start : 0;
 		}
 	}
 	return first ? first : sb->completed_seq;
@@ -319,7 +332,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 
 /* --- thoughts --- */
 
-/** Puts an input with its new seq at the end of the queue. */
+/** Assigns an input its seq and appends it to the held inputs. */
 static struct held *hold(struct stream_buffer *sb, const struct stream_input *in)
 {
 	struct held *held = held_create(sb->next_seq++, in);
@@ -333,7 +346,8 @@ static struct held *hold(struct stream_buffer *sb, const struct stream_input *in
 }
 
 /**
- * The thought that a chunk belongs to, if it is the newest input: the open one, or the last held.
+ * The thought that a chunk continues, if the newest input was a thought: the open one, or the last
+ * held one.
  */
 static struct held *newest_thought(const struct stream_buffer *sb)
 {
@@ -343,7 +357,7 @@ static struct held *newest_thought(const struct stream_buffer *sb)
 	return sb->thought ? sb->thought : list_entry(sb->held.prev, struct held, link);
 }
 
-/** Adds to the newest thought, or opens one. */
+/** Adds to the newest thought, or begins one. */
 static struct held *add_thought(struct stream_buffer *sb, const struct stream_input *in)
 {
 	struct held *thought = newest_thought(sb);
@@ -360,7 +374,9 @@ static struct held *add_thought(struct stream_buffer *sb, const struct stream_in
 	return thought;
 }
 
-/** The chunk is taken in pieces, so that where a thought ends does not depend on the chunks. */
+/**
+ * Places a chunk of a thought, split so that where a thought ends does not depend on the chunks.
+ */
 static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input *in)
 {
 	uint64_t first = 0;
@@ -374,7 +390,7 @@ static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input 
 		const struct held *thought = add_thought(sb, &part);
 		first = first ? first : thought->seq;
 		if (thought->data.len >= sb->sizes.thought) {
-			sb->thought_is_newest = false; /* the next byte begins another one */
+			sb->thought_is_newest = false; /* the next byte begins a new thought */
 			stream_emit_thought(sb);
 		}
 		part.data += part.data_len;
@@ -420,7 +436,8 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 	}
 	if (in->type == EVENT_PERMISSION_REQUEST || in->type == EVENT_ELICITATION_REQUEST) {
 		/*
-		 * The agent waits for the answer: everything goes out; the text may go on after it.
+		 * The agent waits for the answer: everything is emitted; the text can continue
+		 * after it.
 		 */
 		let_held_out(sb);
 		return emit_input(sb, in);
@@ -441,7 +458,7 @@ void stream_buffer_end_message(struct stream_buffer *sb)
 void stream_buffer_finish_turn(struct stream_buffer *sb)
 {
 	stream_buffer_end_message(sb);
-	/* Blank lines that come after the last block of a turn belong to no event. */
+	/* Blank lines after the last block of a turn belong to no event. */
 	open_reset(&sb->open);
 	block_scanner_reset(sb->scanner);
 }
@@ -463,7 +480,7 @@ void stream_buffer_flush(struct stream_buffer *sb, enum stream_flush flush)
 	}
 }
 
-/* --- looking --- */
+/* --- queries --- */
 
 uint64_t stream_buffer_next_seq(const struct stream_buffer *sb)
 {
@@ -504,7 +521,7 @@ void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *
 	}
 }
 
-/* --- life --- */
+/* --- lifecycle --- */
 
 struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t first_seq,
 	const struct stream_buffer_ops *ops, void *owner)

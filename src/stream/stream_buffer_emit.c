@@ -1,4 +1,6 @@
-/* What leaves the stream buffer: each thing that waited becomes an event, in seq order. */
+/*
+ * Turns what the stream buffer has kept into events, in seq order.
+ */
 #include "stream_buffer_internal.h"
 
 #include <assert.h>
@@ -87,7 +89,6 @@ void stream_emit_thought(struct stream_buffer *sb)
 	held_destroy(thought);
 }
 
-/** Emits the first `len` bytes of the open text as an agent_message. */
 void stream_emit_message(struct stream_buffer *sb, size_t len)
 {
 	struct open_text *open = &sb->open;

@@ -1,10 +1,12 @@
-/* What the files of the stream buffer share. */
+/*
+ * Shared by the files of the stream buffer.
+ */
 #ifndef HOLDFAST_STREAM_BUFFER_INTERNAL_H
 #define HOLDFAST_STREAM_BUFFER_INTERNAL_H
 
 #include "holdfast/stream_buffer.h"
 
-/** An event with its seq that waits for a block to close. Thoughts keep their text, not JSON. */
+/** An input that has its seq and waits for a block to end. Thoughts keep their text, not JSON. */
 struct held {
 	struct list link;
 	uint64_t seq;
@@ -17,52 +19,53 @@ struct held {
 	struct buffer data;
 };
 
-/** The text that is still coming in: the open block, or blank lines in front of the next one. */
+/** The text that is still coming in: the open block, or blank lines before the next one. */
 struct open_text {
-	uint64_t seq; /* 0: nothing but blanks so far */
+	uint64_t seq; /* 0: only blanks so far */
 	struct buffer text;
-	bool has_ink; /* the text has more than blanks */
-	size_t lead; /* bytes of blanks in front of the scanner's block, left over from a cut */
+	bool has_ink; /* the text contains more than blanks */
+	size_t lead; /* blank bytes before the scanner's block, left over from a cut */
 	struct buffer message_id;
 	bool has_message_id;
-	int64_t ts; /* of the input that opened it */
-	int64_t last_ts; /* of the newest chunk */
+	int64_t ts; /* timestamp of the input that opened the event */
+	int64_t last_ts; /* timestamp of the newest chunk */
 	int64_t last_at;
 	uint64_t turn;
-	uint64_t continues; /* seq of the piece before a cut, if the block goes on */
-	size_t guard_checked; /* text length at the last look for unmatched markers */
+	uint64_t continues; /* seq of the part before a cut, if the block continues; else 0 */
+	size_t guard_checked; /* length of the text at the last check for unmatched markers */
 };
 
-/** What decides where blocks are cut, besides the text. */
+/** What decides where blocks are cut, apart from the text. */
 struct sizes {
 	size_t paragraph;
 	size_t thought;
 	size_t block;
-	bool waits; /* a complete block waits for what comes next: so it was in older journals */
+	bool waits; /* as in older journals: a complete block waits for what follows it */
 };
 
 struct stream_buffer {
-	const struct limits *limits; /* its sizes only by way of `sizes` */
+	const struct limits *limits; /* use `sizes` in place of its sizes */
 	struct sizes sizes;
 	const struct stream_buffer_ops *ops;
 	void *owner;
 	struct block_scanner *scanner;
 	uint64_t next_seq;
-	uint64_t emitted_seq; /* the last one emitted: the next must be one more */
+	uint64_t emitted_seq; /* seq of the last event emitted; the next one is one higher */
 	struct open_text open;
-	struct buffer message_id; /* of the newest text in the turn that came with one */
+	struct buffer message_id; /* of the newest text of the turn that had one */
 	bool has_message_id;
-	uint64_t
-		completed_seq; /* of the block that the newest input completed: blank lines that come
-				   next are behind it; 0: none */
+	/*
+	 * seq of the block that the newest input completed; blank lines that follow get it; 0: none
+	 */
+	uint64_t completed_seq;
 	struct list held; /* struct held, in seq order */
-	int64_t held_ts; /* when the first of them came */
+	int64_t held_ts; /* timestamp of the first of them */
 	int64_t held_at;
-	struct held *thought; /* the open thought, when none is held */
-	int64_t thought_ts; /* of its newest chunk */
+	struct held *thought; /* the open thought, unless it is held */
+	int64_t thought_ts; /* timestamp of the newest chunk of a thought */
 	int64_t thought_at;
-	bool thought_is_newest; /* the newest received input was a chunk of the open or last held
-				   thought */
+	/* the newest input was a chunk of the open thought or of the last held one */
+	bool thought_is_newest;
 };
 
 /* stream_buffer_emit.c */
@@ -70,16 +73,16 @@ struct held *held_create(uint64_t seq, const struct stream_input *in);
 void held_destroy(struct held *held);
 void stream_emit_view(struct stream_buffer *sb, const struct event_view *view);
 void stream_emit_all_held(struct stream_buffer *sb);
-/** The open thought, if there is one. */
+/** Emits the open thought, if any. */
 void stream_emit_thought(struct stream_buffer *sb);
-/** The first `len` bytes of the open text as an agent_message. */
+/** Emits the first `len` bytes of the open text as an agent_message. */
 void stream_emit_message(struct stream_buffer *sb, size_t len);
 
-/** Whether the text is spaces, tabs and line ends only. */
+/** Whether the text consists of spaces, tabs and line ends. */
 bool text_is_blank(const char *text, size_t len);
-/** Whether inputs wait for the end of a block of this kind. */
+/** Whether inputs are held until a block of this kind ends. */
 bool block_kind_holds(enum block_kind kind);
-/** Forgets everything that is open or held. */
+/** Drops everything that is open or held. */
 void stream_buffer_drop_all(struct stream_buffer *sb);
 
 #endif

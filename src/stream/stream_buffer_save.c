@@ -1,7 +1,7 @@
 /*
- * The stream buffer's state as bytes, for the journal's snapshots. What is read back is not
- * trusted. Times on the session's clock (..._at) are not written: by the inputs' own times, those
- * of the snapshot and of the records behind it, it is known how long each timer had run.
+ * Saves and loads the stream buffer's state, for the journal's snapshots. Loaded bytes are not
+ * trusted. Times on the session's clock (`..._at`) are not saved: the timestamps of the inputs, of
+ * the snapshot and of the records after it tell how long each timer had been running.
  */
 #include "stream_buffer_internal.h"
 
@@ -112,13 +112,13 @@ bool stream_buffer_is_fresh(const struct stream_buffer *sb)
 	       sb->next_seq == sb->emitted_seq + 1;
 }
 
-/** A time that may be added to without a thought. */
+/** Whether a timeout can be added to a time without overflow. */
 static bool time_fits(int64_t ts)
 {
 	return ts >= 0 && ts <= INT64_MAX / 2;
 }
 
-/** Whether an input may wait: text of messages never does, and thoughts are kept as chunks. */
+/** Whether an input can be held: text of messages never is, and thoughts are kept as chunks. */
 static bool held_fits(const struct held *held)
 {
 	return held->type != EVENT_MESSAGE_CHUNK && held->type != EVENT_AGENT_MESSAGE &&
@@ -134,7 +134,7 @@ static bool open_fits(const struct open_text *open, const struct block_scanner *
 	       (open->seq != 0) == open->has_ink && time_fits(open->ts) && time_fits(open->last_ts);
 }
 
-/** An open thought stands alone: nothing is open or held beside it. */
+/** While a thought is open, no text is open and nothing is held. */
 static bool thoughts_fit(const struct stream_buffer *sb)
 {
 	if (sb->thought) {
@@ -146,7 +146,7 @@ static bool thoughts_fit(const struct stream_buffer *sb)
 		       list_entry(sb->held.prev, struct held, link)->type == EVENT_THOUGHT_CHUNK);
 }
 
-/** The numbers must fit together: emitted, open, thought and held seqs run up to next_seq. */
+/** Checks the state: the emitted, open, thought and held seqs must lead up to next_seq. */
 static bool state_fits(const struct stream_buffer *sb)
 {
 	uint64_t seq = sb->emitted_seq;

@@ -1,4 +1,6 @@
-/* When the clock has to decide: what stream_buffer_deadline() and stream_buffer_due() promise. */
+/*
+ * The time rules: stream_buffer_deadline() and stream_buffer_due().
+ */
 #include "stream_buffer_internal.h"
 
 #include "holdfast/inline_guard.h"
@@ -24,7 +26,7 @@ static int64_t block_deadline(const struct stream_buffer *sb)
 	if (block_kind_holds(kind)) {
 		return open->last_at + limits->idle_block_flush_ms;
 	}
-	/* A pause below what may be the header row must not cost the table. */
+	/* A pause after a possible header row must not prevent the table. */
 	bool soft = kind == BLOCK_PARAGRAPH && block_scanner_at_line_start(sb->scanner) &&
 		    !block_scanner_may_be_table(sb->scanner);
 	return open->last_at + (soft ? limits->soft_flush_ms : limits->idle_flush_ms);
@@ -38,7 +40,7 @@ int64_t stream_buffer_deadline(const struct stream_buffer *sb)
 	return sb->open.seq ? block_deadline(sb) : INT64_MAX;
 }
 
-/** Whether an inline marker of the open text is unmatched. Raw HTML has none. */
+/** Whether the open text has an unmatched inline marker. Raw HTML has none. */
 static bool has_open_marker(const struct stream_buffer *sb)
 {
 	const struct open_text *open = &sb->open;
@@ -68,8 +70,8 @@ enum stream_flush stream_buffer_due(const struct stream_buffer *sb, int64_t now)
 		return STREAM_FLUSH_THOUGHT;
 	}
 	/*
-	 * An unmatched marker is waited for: more text, the cap, the end of the turn, or something
-	 * held.
+	 * While a marker is unmatched, only more text, the size limit, the end of the turn, or a
+	 * held input leads to a flush.
 	 */
 	bool waits = list_empty(&sb->held) && !block_scanner_closable(sb->scanner) &&
 		     has_open_marker(sb);
