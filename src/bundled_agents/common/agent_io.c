@@ -7,8 +7,10 @@
 
 enum {
 	LINE_MAX_BYTES = 16 * 1024 * 1024,
-	/* Tokens wait above the first mark. Only answers to requests can pass it, and above the
-	 * second no more requests are taken: a client may ask without end and never read. */
+	/*
+	 * Above OUT_FULL, tokens wait; only answers to requests can exceed it. Above OUT_LIMIT, no
+	 * more requests are taken: a client might ask without end and never read.
+	 */
 	OUT_FULL = 256 * 1024,
 	OUT_LIMIT = 1024 * 1024,
 };
@@ -27,7 +29,7 @@ static void end(struct agent_io *io)
 
 static void take_line(struct agent_io *io, const char *line, size_t len)
 {
-	/* Blank lines are nothing. The newline behind the line stops the span. */
+	/* Blank lines are ignored. The newline after the line stops the span. */
 	if (strspn(line, " \t\r") >= len) {
 		return;
 	}
@@ -40,7 +42,7 @@ static void take_line(struct agent_io *io, const char *line, size_t len)
 	json_decref(message);
 }
 
-/* Hands on the complete lines; stops early when the answers pile up or the owner closes. */
+/* Passes on the complete lines; stops early if answers pile up or the owner closes. */
 static void take_lines(struct agent_io *io)
 {
 	enum json_line found = JSON_LINE_READY;

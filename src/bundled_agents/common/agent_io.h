@@ -1,7 +1,7 @@
 /*
- * An agent's end of the pipe, for the agents that we build: lines from stdin, lines to stdout, both
- * through the loop. What is said in one tick of the loop goes out in one write; the queue is
- * bounded by the owner, who asks agent_io_is_full() before it says more.
+ * The agent's end of the pipes, for the bundled agents: lines from stdin and lines to stdout, both
+ * through the loop. What is said in one tick of the loop goes out in one write. The owner bounds
+ * the queue by asking agent_io_is_full() before it says more.
  */
 #ifndef HOLDFAST_AGENT_IO_H
 #define HOLDFAST_AGENT_IO_H
@@ -15,11 +15,14 @@
 #include <uv.h>
 
 struct agent_io_ops {
-	/** The JSON value of a line. A line that is none is answered with a parse error. */
+	/**
+	 * The JSON value of a line. Lines that are not JSON are answered with a parse error
+	 * instead.
+	 */
 	void (*message)(void *owner, const json_t *message);
-	/** Bytes have gone out, and the queue is not full. */
+	/** Bytes were written, and the queue is not full. */
 	void (*drained)(void *owner);
-	/** End of stdin, nobody reads stdout any more, or SIGTERM or SIGINT came. */
+	/** stdin has ended, stdout cannot be written to any more, or SIGTERM or SIGINT came. */
 	void (*ended)(void *owner);
 };
 
@@ -42,30 +45,37 @@ struct agent_io {
 	char read_buf[64 * 1024];
 	bool held; /* lines wait until stdout has room */
 	struct buffer queued; /* for the next write */
-	struct buffer writing; /* lent to libuv while `is_writing` */
+	struct buffer writing; /* borrowed by libuv while `is_writing` */
 	bool is_writing;
 	bool is_closed;
 };
 
-/** A string that is one for C too, or NULL. */
+/** A JSON string without NUL bytes, or NULL. */
 static inline const char *plain_string(const json_t *json)
 {
 	const char *text = json_string_value(json);
 	return text && strlen(text) == json_string_length(json) ? text : NULL;
 }
 
-/** Opens both ends and starts to read; `ops` and `owner` must outlive it. Returns 0 or an error. */
+/**
+ * Opens stdin and stdout and starts to read; `ops` and `owner` must outlive it. Returns 0 or a
+ * negative errno.
+ */
 int agent_io_open(
 	struct agent_io *io, uv_loop_t *loop, const struct agent_io_ops *ops, void *owner);
-/** Stops at once and drops what is queued. The loop must run once more, then agent_io_finish(). */
+/** Stops at once and drops what is queued. The loop must run once more before agent_io_finish(). */
 void agent_io_close(struct agent_io *io);
+/** Frees the buffers. */
 void agent_io_finish(struct agent_io *io);
 
-/** The buffer to append whole lines to, each with its newline; valid until the loop goes on. */
+/**
+ * The buffer for output: append whole lines, each with its newline. Valid until control returns to
+ * the loop.
+ */
 struct buffer *agent_io_out(struct agent_io *io);
-/** Whether so much is queued that tokens should wait for drained(). */
+/** Whether so much is queued that further output should wait for drained(). */
 bool agent_io_is_full(const struct agent_io *io);
-/** Whether every byte has been handed to the system. */
+/** Whether every byte has been written. */
 bool agent_io_is_empty(const struct agent_io *io);
 
 #endif

@@ -8,8 +8,10 @@ static struct buffer *out(struct demo_agent *agent)
 	return agent_io_out(&agent->io);
 }
 
-/* An answer to a request of ours. One that nobody waits for any more is no error: it may have
- * crossed the cancellation on its way. */
+/*
+ * Takes an answer to a request of ours. One that is no longer awaited is not an error: it may have
+ * crossed the cancellation.
+ */
 static void handle_response(struct demo_agent *agent, const json_t *message)
 {
 	json_t *id = json_object_get(message, "id");
@@ -56,7 +58,7 @@ static void handle_message(void *owner, const json_t *message)
 	}
 }
 
-/* What the pipe tells us. */
+/* --- events of the pipes --- */
 
 static void close_all(struct demo_agent *agent)
 {

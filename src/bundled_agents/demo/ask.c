@@ -6,11 +6,11 @@
 #include <string.h>
 
 enum {
-	READ_LINES = 20, /* of the file, that is what we ask for */
+	READ_LINES = 20, /* lines of the file that are requested */
 	QUOTE_MAX = 80,
 };
 
-/* Sends the request and has the turn wait; takes `params`, and adds the session to them. */
+/* Sends a request and makes the turn wait. Takes over `params` and adds the session to them. */
 static void ask(struct demo_session *session, const char *method, json_t *params)
 {
 	struct demo_turn *turn = &session->turn;
@@ -37,13 +37,13 @@ static void end_call_saying(struct demo_session *session, const struct demo_call
 	end_call(session, call, status, text, strlen(text));
 }
 
-/* The step we wait in: the turn is behind it already. */
+/* The step that waits; the turn has moved past it already. */
 static const struct demo_step *asking_step(const struct demo_session *session)
 {
 	return session->turn.step - 1;
 }
 
-/* Permission. */
+/* --- permission --- */
 
 static json_t *option(const char *id, const char *name)
 {
@@ -94,7 +94,7 @@ static void permission_answered(
 	session->turn.outcome = DEMO_ALLOWED;
 }
 
-/* Files. */
+/* --- files --- */
 
 static void show_in_progress(struct demo_session *session, const struct demo_call *call)
 {
@@ -135,7 +135,7 @@ void demo_ask_write(struct demo_session *session, const struct demo_call *call)
 	free(path);
 }
 
-/* The first line with something in it, for the text to quote. */
+/* Keeps the first line that is not blank, to be quoted. */
 static void quote_first_line(struct demo_turn *turn, const char *text, size_t len)
 {
 	size_t start = 0;

@@ -1,4 +1,6 @@
-/* The tool calls of a turn that have begun and not ended. */
+/*
+ * The open tool calls of a turn.
+ */
 #include "agent.h"
 
 #include <stdio.h>
@@ -26,7 +28,7 @@ void demo_calls_begin(
 {
 	struct demo_open_call *open = find_call(session, NULL);
 	if (!open) {
-		/* The scripts are ours: one that leaves its calls open is a mistake in them. */
+		/* The scripts are part of the program: one that leaves calls open is a bug. */
 		abort();
 	}
 	open->call = call;

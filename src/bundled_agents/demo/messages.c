@@ -8,7 +8,7 @@
 
 enum { CONTENT_MAX = 4000 };
 
-/* All strings given to jansson are valid UTF-8, so it can only fail for want of memory. */
+/* All strings passed to jansson are valid UTF-8, so it can only fail for lack of memory. */
 static json_t *need(json_t *json)
 {
 	if (!json) {
@@ -36,7 +36,7 @@ void demo_put_update(struct buffer *out, const char *session_id, json_t *update)
 			"params", "sessionId", session_id, "update", need(update)));
 }
 
-/* Written by hand: there is one for every token. */
+/* Written without jansson, because every token is one such message. */
 void demo_put_chunk(
 	struct buffer *out, const char *session_id, bool thought, const char *text, size_t len)
 {
@@ -151,7 +151,7 @@ json_t *demo_plan_update(const struct demo_plan *plan, int done)
 
 json_t *demo_update_named(const char *kind, json_t *update)
 {
-	/* The kind comes first in the line, as agents send it: a person reads these too. */
+	/* The kind comes first, as other agents send it, for people who read these lines. */
 	json_t *named = need(json_pack("{s:s}", "sessionUpdate", kind));
 	json_object_update(named, update);
 	json_decref(update);

@@ -1,4 +1,6 @@
-/* What a client may ask of the agent. Each method answers the request `id`, now or later. */
+/*
+ * Handles the requests of the client. Each method answers the request `id`, now or later.
+ */
 #include "agent.h"
 
 #include <stdio.h>
@@ -6,7 +8,7 @@
 
 enum {
 	PROTOCOL_VERSION = 1,
-	PROTOCOL_VERSION_MAX = 65535, /* the schema's uint16 */
+	PROTOCOL_VERSION_MAX = 65535, /* uint16 in the schema */
 	CWD_MAX = 4096,
 };
 
@@ -121,8 +123,10 @@ static void do_set_config_option(struct demo_agent *agent, json_t *id, const jso
 	}
 }
 
-/* Appends the text of the prompt's blocks; links and the like are passed over. False if it is not
- * a list of content blocks. */
+/*
+ * Appends the text of the prompt's blocks; other blocks are skipped. Returns false if it is not a
+ * list of content blocks.
+ */
 static bool take_prompt(const json_t *prompt, struct buffer *text)
 {
 	size_t i;

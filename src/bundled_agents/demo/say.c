@@ -1,4 +1,6 @@
-/* The text of a turn: what a step says, token by token. */
+/*
+ * Says the text of a turn: the text of its steps, token by token.
+ */
 #include "agent.h"
 #include "token.h"
 
@@ -29,8 +31,10 @@ static size_t longest_backtick_run(const char *text, size_t len)
 	return longest;
 }
 
-/* Whatever it holds, the quote is one code span in one line: its own backticks are fewer than those
- * around it, and control characters, newlines among them, become spaces. */
+/*
+ * Makes the quote one code span on one line, whatever it contains: it is enclosed in more backticks
+ * than it contains in a row, and control characters, including newlines, become spaces.
+ */
 static void make_quote(struct demo_turn *turn)
 {
 	if (!turn->quote.len) {
@@ -54,7 +58,10 @@ static void make_quote(struct demo_turn *turn)
 	}
 }
 
-/* The next of the texts to fill with; the last tokens are a paragraph, which can end anywhere. */
+/*
+ * Chooses the next text to fill with. The last tokens come from a paragraph, which can end
+ * anywhere.
+ */
 static void make_fill(struct demo_turn *turn)
 {
 	size_t which = turn->fill_text++ % demo_fill_text_count;
@@ -69,7 +76,7 @@ static void make_fill(struct demo_turn *turn)
 	begin_text(turn, turn->made.data, turn->made.len);
 }
 
-/* Sets the text of a step that says something; false if there is nothing (more) to say. */
+/* Sets the text of a step that says something; returns false if there is nothing (more) to say. */
 static bool open_text(struct demo_turn *turn)
 {
 	const struct demo_step *step = turn->step;
@@ -94,7 +101,7 @@ static bool open_text(struct demo_turn *turn)
 	}
 }
 
-/* After the last token of a text: whether the step is over. */
+/* Ends a text after its last token; returns whether the step is over. */
 static bool close_text(struct demo_turn *turn)
 {
 	turn->text = NULL;

@@ -9,7 +9,7 @@ static bool is_word_byte(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Letters of any case; returns the bytes of the word, of which `word` keeps the first ones. */
+/* Reads a word of letters, in lower case. Returns its length; `word` keeps only words that fit. */
 static size_t take_word(const char *text, size_t len, char word[WORD_LENGTH_MAX])
 {
 	size_t n = 0;
@@ -19,12 +19,12 @@ static size_t take_word(const char *text, size_t len, char word[WORD_LENGTH_MAX]
 		}
 		n++;
 	}
-	/* A word too long to keep is none that we know, so it must not look like one. */
+	/* A longer word is unknown anyway, and its beginning must not look like a known one. */
 	word[n < WORD_LENGTH_MAX ? n : 0] = '\0';
 	return n;
 }
 
-/* `=123` behind a word; returns the bytes taken, 0 if there is no number. */
+/* Reads `=123` after a word; returns the bytes read, 0 if there is no number. */
 static size_t take_number(const char *text, size_t len, long max, long *ret_number)
 {
 	if (len < 2 || text[0] != '=' || text[1] < '0' || text[1] > '9') {
@@ -42,7 +42,7 @@ static size_t take_number(const char *text, size_t len, long max, long *ret_numb
 	return n;
 }
 
-/* "lists" chooses what "list" does. */
+/* Compares words, ignoring a final "s": "lists" chooses what "list" does. */
 static bool is_same_word(const char *known, const char *word)
 {
 	size_t len = strlen(known);

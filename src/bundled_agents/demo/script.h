@@ -1,6 +1,6 @@
 /*
- * What the demo agent says: scripts of steps, which the build makes of scripts/(name).md, and the
- * words of a prompt that choose them. Everything here is data; turn.c plays it.
+ * The scripts of the demo agent: lists of steps, which the build generates from scripts/(name).md,
+ * and the words of a prompt that choose them. Everything here is data; turn.c plays it.
  */
 #ifndef HOLDFAST_DEMO_AGENT_SCRIPT_H
 #define HOLDFAST_DEMO_AGENT_SCRIPT_H
@@ -8,12 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How the last step that asked the client for something came out; a step may depend on it. */
+/*
+ * The outcome of the last step that asked the client for something; later steps can depend on it.
+ */
 enum demo_outcome {
 	DEMO_ALLOWED = 1,
 	DEMO_ALLOWED_BEFORE = 2, /* "always" was chosen earlier in this session */
 	DEMO_REJECTED = 4,
-	DEMO_UNASKED = 8, /* the client could not ask */
+	DEMO_UNASKED = 8, /* the client could not ask the user */
 	DEMO_DONE = 16, /* a file was read or written */
 	DEMO_FAILED = 32,
 	DEMO_UNSUPPORTED = 64, /* the client does not offer files */
@@ -38,13 +40,14 @@ enum demo_step_kind {
 	DEMO_END = 0, /* of the script */
 	DEMO_SAY, /* text, token by token */
 	DEMO_THINK, /* text, token by token, as a thought */
-	DEMO_QUOTE, /* what was quoted last (the prompt, or a line of a file), in a code span */
+	DEMO_QUOTE, /* the last quote (the prompt, or a line of a file), in a code span */
 	DEMO_FILL, /* as many tokens as the prompt asks for */
-	DEMO_PAUSE, /* for `number` tokens' time */
+	DEMO_PAUSE, /* for the time of `number` tokens */
 	DEMO_PLAN, /* with the first `number` entries completed */
 	DEMO_CALL, /* a tool call begins, with status `text` */
-	DEMO_CALL_UPDATE, /* its status is now `text`, its output so far `extra`, or its result */
-	DEMO_ASK, /* for permission to do the call; waits */
+	/* the call's status is `text`, its output so far `extra`, or its result */
+	DEMO_CALL_UPDATE,
+	DEMO_ASK, /* asks for permission to do the call; waits */
 	DEMO_READ, /* the call reads its file; waits */
 	DEMO_WRITE, /* the call writes its new_text to its file; waits */
 	DEMO_USAGE,
@@ -57,7 +60,7 @@ enum demo_step_kind {
 
 struct demo_step {
 	enum demo_step_kind kind;
-	unsigned when; /* outcomes of which one is needed; 0: always */
+	unsigned when; /* the step is played only after one of these outcomes; 0: always */
 	int number;
 	const char *text;
 	const char *extra;
@@ -66,7 +69,8 @@ struct demo_step {
 };
 
 enum {
-	DEMO_SCRIPTS_MAX = 64, /* a reply has no more; further words of the prompt are not heard */
+	/* most scripts in a reply; further words of the prompt are ignored */
+	DEMO_SCRIPTS_MAX = 64,
 	DEMO_RATE_MAX = 1000000,
 	DEMO_FILL_DEFAULT = 3000,
 	DEMO_FILL_MAX = 1000000,
@@ -80,22 +84,22 @@ struct demo_reply {
 	long fill;
 };
 
-/** Chooses what to reply by the words of the prompt, in their order. Any bytes will do. */
+/** Chooses the scripts of a reply by the words of the prompt, in their order. Accepts any bytes. */
 void demo_reply_compose(struct demo_reply *reply, const char *prompt, size_t len);
 
-/* The scripts: embed_scripts.py makes them of scripts/(name).md. */
+/* The scripts, which embed_scripts.py generates from scripts/(name).md. */
 
 struct demo_word {
-	const char *word; /* of a prompt */
-	const struct demo_step *const *scripts; /* that it chooses; NULL ends them */
+	const char *word; /* a word of a prompt */
+	const struct demo_step *const *scripts; /* the scripts that it chooses; ended by NULL */
 };
 
 extern const struct demo_word demo_words[];
 extern const size_t demo_word_count;
-/* The reply to a prompt without any of the words. */
+/* The reply to a prompt that contains none of the words. */
 extern const struct demo_step *const demo_script_hello;
 
-/* What DEMO_FILL says, over and over; the last one is a paragraph, which may be cut anywhere. */
+/* The texts of DEMO_FILL, in rotation; the last one is a paragraph, which can be cut anywhere. */
 extern const char *const demo_fill_texts[];
 extern const size_t demo_fill_text_count;
 

@@ -1,5 +1,7 @@
-/* What a person can choose: how the agent replies, whether it shows its thoughts, and the commands
- * that stand for its words. */
+/*
+ * What a person can choose: how the agent replies, whether it shows its thoughts, and the commands
+ * that stand for its words.
+ */
 #include "agent.h"
 
 #include "holdfast/utf8.h"
@@ -20,7 +22,7 @@ static const struct {
 static const struct {
 	const char *name;
 	const char *description;
-	const char *hint; /* what may follow it, or NULL */
+	const char *hint; /* a hint at its argument, or NULL */
 } commands[] = {
 	{"tour", "Everything, in a little over a minute", NULL},
 	{"list", "A list, with a tool at work in the middle of it", NULL},

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A piece of text that is being looked at: everything below reads at `at` and stops at `len`. */
+/* The text being split; the functions below read at `at` and stop at `len`. */
 struct reader {
 	const char *text;
 	size_t len;
@@ -28,13 +28,13 @@ static bool is_digit(unsigned char c)
 	return c >= '0' && c <= '9';
 }
 
-/* ASCII letters, and the two-byte characters: accented Latin, Greek, Cyrillic. */
+/* ASCII letters and two-byte characters: accented Latin, Greek, Cyrillic. */
 static bool is_letter(unsigned char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= 0xc3 && c < 0xe0);
 }
 
-/* The number that decides where to cut: looks random, is not. */
+/* A pseudorandom number that decides where to cut; it depends on its arguments alone. */
 static unsigned dither(size_t offset, unsigned char c)
 {
 	uint32_t x = (uint32_t)offset * 2654435761u + c * 40503u;

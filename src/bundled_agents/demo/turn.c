@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 enum {
-	TOKEN_PRICE = 1000, /* in thousandths, so that any rate comes out even */
-	CREDIT_MAX_MS = 250, /* after a stall the tokens come at their rate, not all at once */
-	BURST = 256, /* tokens of one turn in one tick of the loop, at rate 0 */
+	TOKEN_PRICE = 1000, /* thousandths of a token, so that every rate is exact */
+	CREDIT_MAX_MS = 250, /* after a stall, tokens continue at their rate, not all at once */
+	BURST = 256, /* most tokens of a turn in one tick of the loop at rate 0 */
 	PAUSE_MAX_S = 2,
-	CONTEXT_SIZE = 200000, /* what a usage update says of the model that is not there */
+	CONTEXT_SIZE = 200000, /* context size in usage updates; there is no model */
 };
 
 static long turn_rate(const struct demo_session *session)
@@ -32,7 +32,7 @@ void demo_turn_update(struct demo_session *session, const char *kind, json_t *up
 	demo_put_update(out(session), session->id, demo_update_named(kind, update));
 }
 
-/* The end of a turn. */
+/* --- the end of a turn --- */
 
 void demo_turn_drop(struct demo_session *session)
 {
@@ -51,7 +51,7 @@ void demo_turn_end(struct demo_session *session, const char *stop_reason)
 	demo_turn_drop(session);
 }
 
-/* Ends the turn with an error for an answer. */
+/* Ends the turn and answers the prompt with an error. */
 static void fail_turn(struct demo_session *session, const char *message)
 {
 	demo_calls_fail_open(session);
@@ -59,15 +59,17 @@ static void fail_turn(struct demo_session *session, const char *message)
 	demo_turn_drop(session);
 }
 
-/* Steps. */
+/* --- steps --- */
 
 static bool is_text(enum demo_step_kind kind)
 {
 	return kind == DEMO_SAY || kind == DEMO_THINK || kind == DEMO_QUOTE || kind == DEMO_FILL;
 }
 
-/* For testing a client with an agent that does not keep to the protocol. What goes to stderr is
- * small enough for any pipe that somebody reads, so it is written at once. */
+/*
+ * Behaves like an agent that violates the protocol, to test clients. The text on stderr fits into
+ * any pipe that is being read, so it is written at once.
+ */
 static void make_noise(struct demo_session *session)
 {
 	static const char lines[] = "demo agent: a line on stderr\n"
@@ -76,7 +78,7 @@ static void make_noise(struct demo_session *session)
 	buffer_append_str(
 		out(session), "This line on stdout is not JSON.\n{\"jsonrpc\":\"2.0\",\"met\n");
 	if (write(STDERR_FILENO, lines, sizeof(lines) - 1) < 0) {
-		return; /* nobody listens there, which is no reason to stop */
+		return; /* stderr is not read, which does not matter */
 	}
 }
 
@@ -87,14 +89,17 @@ static void report_usage(struct demo_session *session)
 			CONTEXT_SIZE));
 }
 
-/* In tokens: the script's, except that a slow reply does not pause for ages. */
+/*
+ * The length of a pause in tokens: the script's, limited so that slow replies do not pause for too
+ * long.
+ */
 static long pause_length(const struct demo_session *session, long wanted)
 {
 	long longest = turn_rate(session) * PAUSE_MAX_S;
 	return wanted < longest ? wanted : longest;
 }
 
-/* Does a step that says nothing. The turn may be over when it returns. */
+/* Executes a step that says nothing. The turn may have ended when it returns. */
 static void do_step(struct demo_session *session, const struct demo_step *step)
 {
 	struct demo_turn *turn = &session->turn;
@@ -143,7 +148,7 @@ static void do_step(struct demo_session *session, const struct demo_step *step)
 	}
 }
 
-/* The next script, or the end of the turn. */
+/* Continues with the next script, or ends the turn. */
 static void next_script(struct demo_session *session)
 {
 	struct demo_turn *turn = &session->turn;
@@ -155,7 +160,7 @@ static void next_script(struct demo_session *session)
 	turn->needs_separator = true;
 }
 
-/* Plays one token or one silent step; returns its price in tokens. */
+/* Plays one token or one silent step; returns its cost in tokens. */
 static int play(struct demo_session *session)
 {
 	struct demo_turn *turn = &session->turn;
@@ -181,7 +186,7 @@ static int play(struct demo_session *session)
 	return demo_say_token(session);
 }
 
-/* Pace. */
+/* --- pace --- */
 
 static void earn_credit(struct demo_session *session)
 {
@@ -210,7 +215,7 @@ static void handle_tick(uv_timer_t *timer)
 		}
 		turn->credit -= play(session) * TOKEN_PRICE;
 	}
-	/* The timer is stopped while the client has to do something first. */
+	/* The timer is stopped while the turn waits for the client. */
 	if (turn->is_waiting || agent->is_exiting || agent_io_is_full(&agent->io)) {
 		uv_timer_stop(timer);
 	}

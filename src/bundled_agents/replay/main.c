@@ -124,7 +124,7 @@ static int load(struct replay_recording *recording, const struct options *o)
 	return err;
 }
 
-/* Returns the code to exit with; dies as the recorded agent did, if it was killed in mid-turn. */
+/* Returns the exit code; dies of the signal that killed the recorded agent in mid-turn, if any. */
 static int run(struct replay_recording *recording, const struct options *o)
 {
 	uv_loop_t loop;

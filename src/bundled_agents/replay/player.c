@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A recording may name any time; the timer comes back then, and waits for the rest. */
+/* A recording can contain any time; for longer waits the timer fires and is set again. */
 #define TIMER_MAX_MS 1e9
 
 static void play(struct replay_player *p);
@@ -38,7 +38,7 @@ static void open_session(struct replay_player *p, const char *session)
 	}
 }
 
-/* The step takes place now: what follows it follows with its own timing. */
+/* The step happens now: later steps keep their recorded distance to it. */
 static void keep_time(struct replay_player *p, const struct replay_step *step)
 {
 	p->base_at_ms = step->at_ms;
@@ -50,7 +50,7 @@ static void handle_timer(uv_timer_t *timer)
 	play(timer->data);
 }
 
-/* Whether a wait is over; if not, the timer comes back at its end. */
+/* Whether a wait is over; if not, sets the timer to its end. */
 static bool is_over(struct replay_player *p, double left_ms)
 {
 	if (!(left_ms > 0)) {
@@ -75,7 +75,9 @@ static void say(struct replay_player *p, const char *line, size_t len)
 	buffer_append_char(agent_io_out(&p->io), '\n');
 }
 
-/* The recorded answer, with the id of this client's request. Only that is ever rewritten. */
+/*
+ * Sends the recorded answer with the id of this client's request. Nothing else is ever rewritten.
+ */
 static void answer(struct replay_player *p, struct replay_step *request)
 {
 	const struct replay_step *recorded = request->peer;
@@ -106,9 +108,9 @@ static bool is_prompting(const struct replay_player *p)
 	return false;
 }
 
-/* The steps. Each function returns false if its step has to wait. */
+/* --- steps; each function returns false if its step has to wait --- */
 
-/* Whether the client waits for something that is still to come. */
+/* Whether the client waits for something that is still ahead. */
 static bool is_owed_something(const struct replay_player *p)
 {
 	for (size_t i = 0; i < p->recording->count; i++) {
@@ -155,7 +157,10 @@ static bool play_client_answer(struct replay_player *p, struct replay_step *step
 	return true;
 }
 
-/* A cancel that this client has not sent has its time all the same: until then it may come. */
+/*
+ * A recorded cancel that this client has not sent waits for its time, since the client may still
+ * send it until then.
+ */
 static bool play_client_other(struct replay_player *p, struct replay_step *step)
 {
 	if (!is_cancel(step, NULL)) {
@@ -194,7 +199,10 @@ static bool play_agent_answer(struct replay_player *p, struct replay_step *step)
 	return true;
 }
 
-/* An agent that was stopped when all was done stays: this client says itself when it is done. */
+/*
+ * The recorded agent's exit is played only during a prompt. Otherwise the agent stays, until this
+ * client ends it.
+ */
 static bool play_exit(struct replay_player *p, struct replay_step *step)
 {
 	if (!is_prompting(p)) {
@@ -252,9 +260,11 @@ static void play(struct replay_player *p)
 	}
 }
 
-/* What the client says. */
+/* --- messages of the client --- */
 
-/* The recorded request that this one is; of those passed over, one that has its answer. */
+/*
+ * Finds the recorded request that this one corresponds to; a skipped one only if it has an answer.
+ */
 static struct replay_step *find_request(
 	struct replay_player *p, const char *method, const char *session)
 {
@@ -268,7 +278,7 @@ static struct replay_step *find_request(
 	return NULL;
 }
 
-/* A client that starts anew where the recorded one loaded its session gets that session. */
+/* Answers session/new: if the recorded client loaded its session, this one gets that session. */
 static void answer_new_session(struct replay_player *p, json_t *id)
 {
 	const char *session = "replay";
@@ -329,7 +339,7 @@ static struct replay_step *find_open_prompt(struct replay_player *p, const char 
 
 /*
  * Drops what the session says up to where the recorded turn was cancelled, or up to the turn's end.
- * Returns true if the recorded agent has the word from there: also if it never said one any more.
+ * Returns true if the recorded agent continues from there, even if it never answered.
  */
 static bool drop_turn(
 	struct replay_player *p, const struct replay_step *prompt, const char *session)

@@ -17,7 +17,7 @@ static char *copy_string(const json_t *json)
 	return text ? xstrdup(text) : NULL;
 }
 
-/* What the raw line is, as JSON-RPC: a line that does not parse is neither request nor answer. */
+/* Classifies the raw line as JSON-RPC. A line that does not parse is neither request nor answer. */
 static void read_message(struct replay_step *step, bool by_client)
 {
 	json_t *message = json_loadb(step->line, step->len, JSON_ALLOW_NUL, NULL);
@@ -62,7 +62,7 @@ static struct replay_step *add_step(struct replay_recording *r, const json_t *en
 	return step;
 }
 
-/* What happened to the process: of that, only its end is played. */
+/* Takes an event of the process; only its end is played. */
 static bool take_event(struct replay_recording *r, const json_t *entry)
 {
 	const char *event = plain_string(json_object_get(entry, "event"));
@@ -76,7 +76,7 @@ static bool take_event(struct replay_recording *r, const json_t *entry)
 	return event != NULL;
 }
 
-/* Adds what an object of the file says. Returns false if it is not as it should be. */
+/* Adds the step of a line of the file. Returns false if the line is invalid. */
 static bool take_entry(struct replay_recording *r, const json_t *entry)
 {
 	const char *dir = plain_string(json_object_get(entry, "dir"));
@@ -101,8 +101,8 @@ static bool take_entry(struct replay_recording *r, const json_t *entry)
 }
 
 /*
- * Joins each answer with its request: the latest one before it that has its id and no answer yet.
- * An answer to nothing is said, or waited for, by nobody: it is a line like any other.
+ * Links an answer with its request: the latest one before it that has its id and no answer yet. An
+ * answer without a request becomes a line like any other.
  */
 static void link_answer(struct replay_recording *r, size_t at)
 {
@@ -156,7 +156,7 @@ static void finish_step(struct replay_step *step)
 	json_decref(step->client_id);
 }
 
-/* Keeps the steps of one process; 0: of the first one that has a prompt, or of the first one. */
+/* Keeps the steps of one process. 0: of the first one with a prompt, or else of the first one. */
 static void choose_process(struct replay_recording *r, json_int_t proc)
 {
 	for (size_t i = 0; i < r->count && !proc; i++) {

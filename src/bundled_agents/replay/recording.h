@@ -1,10 +1,10 @@
 /*
- * A recording of an agent that speaks ACP: what was said over its stdin and stdout, and when. A
- * line of the file is {"t": ms, "dir": "c2a" | "a2c" | "ctl", "proc": n, "line": the raw line};
- * `ctl` has an "event" instead, of which "exit" matters. One process of it is loaded, as a list of
- * steps in their order. Lines of the file that are no such object (a recorder that was killed
- * leaves half of one) are counted and left out; a raw line that is no message is a step like any
- * other.
+ * A recording of an ACP agent: what was said over its stdin and stdout, and when. A line of the
+ * file is {"t": ms, "dir": "c2a" | "a2c" | "ctl", "proc": n, "line": the raw line}; `ctl` lines
+ * have an "event" instead, of which only "exit" matters. One recorded process is loaded, as a list
+ * of steps in order. Lines of the file that are not such an object (a recorder that was killed
+ * leaves an incomplete one) are counted and skipped; a raw line that is not a message is a step
+ * like any other.
  */
 #ifndef HOLDFAST_REPLAY_AGENT_RECORDING_H
 #define HOLDFAST_REPLAY_AGENT_RECORDING_H
@@ -15,10 +15,10 @@
 
 enum replay_step_kind {
 	REPLAY_CLIENT_REQUEST,
-	REPLAY_CLIENT_ANSWER, /* to a request of the agent */
-	REPLAY_CLIENT_OTHER, /* a notification, or no message */
+	REPLAY_CLIENT_ANSWER, /* response to a request of the agent */
+	REPLAY_CLIENT_OTHER, /* a notification, or not a message */
 	REPLAY_AGENT_REQUEST,
-	REPLAY_AGENT_ANSWER, /* to a request of the client */
+	REPLAY_AGENT_ANSWER, /* response to a request of the client */
 	REPLAY_AGENT_OTHER,
 	REPLAY_EXIT,
 };
@@ -29,17 +29,18 @@ struct replay_step {
 	double at_ms;
 	char *line; /* without its newline */
 	size_t len;
-	json_t *id; /* as recorded, or NULL */
-	char *method; /* or NULL */
-	char *session; /* whom it is about: from the params, or session/new's result; or NULL */
-	struct replay_step *peer; /* of a request its answer, of an answer its request; or NULL */
+	json_t *id; /* as recorded; NULL: none */
+	char *method; /* NULL: none */
+	char *session; /* its sessionId, from the params or the result of session/new; NULL: none */
+	/* the answer to a request, or the request of an answer; NULL: none */
+	struct replay_step *peer;
 	int exit_code;
-	int exit_signal; /* 0 if it was a code */
-	/* While it is played. */
-	json_t *client_id; /* of a client's request: the id of the one that takes its place */
-	bool is_open; /* a request, or a cancel, that has been made */
+	int exit_signal; /* 0: it exited with exit_code */
+	/* Set while it is played. */
+	json_t *client_id; /* of a client's request: the id that this client used */
+	bool is_open; /* the request, or the cancel, has been sent */
 	bool is_answered;
-	bool is_dropped; /* not said: its turn was cancelled, or it is about a command */
+	bool is_dropped; /* left out: its turn was cancelled, or it is about a command */
 };
 
 struct replay_recording {
@@ -50,19 +51,18 @@ struct replay_recording {
 };
 
 /**
- * Loads process `proc` of the file, or, if that is 0, the first one that has a prompt (else
- * the first one). Returns 0;
- * -ENODATA if there is no such process, -EFBIG if the file is larger than anyone has use for, or
- * the error of reading it.
+ * Loads process `proc` of the file, or, if that is 0, the first one with a prompt (or else the
+ * first one). Returns 0, -ENODATA if there is no such process, -EFBIG if the file is larger than 1
+ * GiB, or the error of reading it.
  */
 int replay_recording_load(struct replay_recording *recording, const char *path, long proc);
-/** The recorded agent's requests about terminals will not be made. */
+/** Leaves out the recorded agent's requests about terminals. */
 void replay_recording_drop_commands(struct replay_recording *recording);
 void replay_recording_finish(struct replay_recording *recording);
 
-/** Whether the step is a request of this method. */
+/** Whether the step is a request of the client with this method. */
 bool replay_step_is(const struct replay_step *step, const char *method);
-/** Whether the step is of the session, or of none. */
+/** Whether the step belongs to the session, or to none. */
 bool replay_step_is_of(const struct replay_step *step, const char *session);
 
 #endif
