@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { tokenOf } from '../support/auth.mjs';
 import { readLog } from '../support/log.mjs';
 import { Server, binary, demoAgent, scratchDir } from '../support/server.mjs';
-import { defer } from '../support/wait.mjs';
+import { defer, patience } from '../support/wait.mjs';
 
 /** As the CommonJS that it is: an import looks for its exports first, which takes a quarter of the time to load it. */
 export const { chromium } = createRequire(import.meta.url)('playwright-core');
@@ -45,7 +45,7 @@ const WHOLE_CHROMIUM = '/usr/bin/chromium';
  * tabs and the address bar around each page, which take half of the processor time. HOLDFAST_TEST_CHROMIUM names another one.
  */
 export const CHROMIUM = process.env.HOLDFAST_TEST_CHROMIUM ?? ['/usr/bin/chromium-headless-shell', WHOLE_CHROMIUM].find(existsSync) ?? WHOLE_CHROMIUM;
-const WAIT_MS = 30_000;
+const WAIT_MS = 30_000 * patience;
 /** The script that a page begins with. */
 export const ENTRY = /\/(page\/(app|observe)|assets\/(index|observe)-[0-9a-f]+)\.js$/;
 
@@ -283,7 +283,7 @@ export async function showAll(page) {
 
 /** In the page, see walk(): all stops in one call, since a call for each of them takes longer than the stop. */
 async function walkHere(look, argument) {
-	const WAIT_MS = 30_000;
+	const WAIT_MS = 120_000;
 	const frame = () => new Promise((done) => requestAnimationFrame(done));
 	const list = document.querySelector('[data-testid="transcript"]');
 	const scroller = document.querySelector('#scroller');

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { DurableStream, stream } from '@durable-streams/client';
+import { followStream } from '../support/durable_streams.mjs';
 import { readLog } from '../support/log.mjs';
 import { readMetrics } from '../support/metrics.mjs';
 import { input, post } from '../support/producer.mjs';
@@ -53,16 +54,18 @@ async function follow(t, server, { offset = '-1', live, headers = bearer(server.
 	const abort = new AbortController();
 	const waiters = new Waiters();
 	const seen = { items: [], offset, errors: [] };
-	const response = await stream({
-		url: `${server.url}/ds/sessions/s`, headers, json: true, offset, live, signal: abort.signal, ...more,
-		backoffOptions: { initialDelay: 20, maxDelay: 200, multiplier: 2 },
-		onError: (error) => void seen.errors.push(error),
-	});
-	response.closed.catch((error) => seen.errors.push(error));
-	response.subscribeJson(async ({ items, offset: next }) => {
-		seen.items.push(...items);
-		seen.offset = next;
-		waiters.wake();
+	const onError = (error) => void seen.errors.push(error);
+	await followStream({
+		offset, signal: abort.signal, onError,
+		open: (from) => stream({
+			url: `${server.url}/ds/sessions/s`, headers, json: true, offset: from, live, signal: abort.signal, ...more,
+			backoffOptions: { initialDelay: 20, maxDelay: 200, multiplier: 2 }, onError,
+		}),
+		subscribe: (response, note) => response.subscribeJson(async ({ items, offset: next }) => {
+			seen.items.push(...items);
+			note(seen.offset = next);
+			waiters.wake();
+		}),
 	});
 	seen.until = (count) => waiters.until(() => seen.items.length >= count, 30_000, () => `${count} events, of which there are ${seen.items.length}; ${seen.errors}`);
 	seen.stop = () => abort.abort();

@@ -6,6 +6,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { DurableStream, IdempotentProducer } from '@durable-streams/client';
+import { followStream } from '../support/durable_streams.mjs';
 import { readMetrics } from '../support/metrics.mjs';
 import { BYTES, JSON_TYPE, TEXT, ask, offsetOf, producer, readAll } from '../support/raw_streams.mjs';
 import { Server } from '../support/server.mjs';
@@ -207,14 +208,18 @@ test('the npm client writes and follows: JSON by SSE and bytes by long-poll, ove
 		const writer = new IdempotentProducer(handle, 'w', { lingerMs: 1, maxInFlight: 1 });
 		const abort = new AbortController();
 		defer(t, () => abort.abort());
-		const response = await handle.stream({ offset: '-1', live, signal: abort.signal });
 		let seen = '';
-		if (contentType === JSON_TYPE) {
-			response.subscribeJson(async ({ items }) => { seen += items.map(({ n }) => `${n},`).join(''); });
-		} else {
-			response.subscribeBytes(async ({ data }) => { seen += Buffer.from(data); });
-		}
-		response.closed.catch(() => {});
+		const take = (text, note, offset) => {
+			seen += text;
+			note(offset);
+		};
+		await followStream({
+			signal: abort.signal,
+			open: (offset) => handle.stream({ offset, live, signal: abort.signal }),
+			subscribe: (response, note) => contentType === JSON_TYPE
+				? response.subscribeJson(async ({ items, offset }) => take(items.map(({ n }) => `${n},`).join(''), note, offset))
+				: response.subscribeBytes(async ({ data, offset }) => take(Buffer.from(data), note, offset)),
+		});
 		let told = '';
 		for (let n = 0; n < 60; n++) {
 			writer.append(contentType === JSON_TYPE ? JSON.stringify({ n }) : `${n},`);

@@ -10,7 +10,7 @@ import { Producer, input, post } from '../support/producer.mjs';
 import { assertValid, check } from '../support/schema.mjs';
 import { Server, binary, runToEnd, scratchDir } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
-import { defer, eventually, patience, within } from '../support/wait.mjs';
+import { defer, eventually, within } from '../support/wait.mjs';
 
 test('--help and --version answer on stdout and end with 0', async () => {
 	for (const args of [['--help'], ['serve', '--help']]) {
@@ -88,11 +88,12 @@ test('SIGTERM ends the server with 0, and tells every client to come back', asyn
 	}
 });
 
-/** An agent that does not end when it is asked to. */
-const STUBBORN = `trap '' TERM; while :; do sleep 0.2; done`;
+/** An agent that does not end when it is asked to, but when there is a file `enough`. */
+const STUBBORN = `trap '' TERM; until [ -e enough ]; do sleep 0.2; done`;
 
 test('a server that stops is not ready, and says so until it has ended', async (t) => {
-	const server = await Server.start(t, { args: ['--agent', STUBBORN, '--limit', 'agent_stop_ms=60000', '--drain-timeout', `${3 * patience}s`] });
+	const dir = scratchDir(t);
+	const server = await Server.start(t, { args: ['--agent', STUBBORN, '--cwd', dir, '--limit', 'agent_stop_ms=60000', '--drain-timeout', '60s'] });
 	const { id } = await server.createSession();
 	assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready' });
 	const observer = await Observer.connect(t, server, id);
@@ -106,7 +107,8 @@ test('a server that stops is not ready, and says so until it has ended', async (
 	assert.equal(body.error.code, 'not_ready');
 	assert.equal((await server.request('GET', '/healthz')).status, 200);
 	assert.equal((await server.request('GET', '/api/sessions')).body.error.code, 'shutting_down');
-	await ended; // the agent would stay for ever
+	writeFileSync(join(dir, 'enough'), '');
+	await ended;
 });
 
 test('SIGHUP ends no server, even if there is nothing that it could read again, and it says so', async (t) => {

@@ -5,10 +5,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { defer } from '../support/wait.mjs';
+import { defer, patience } from '../support/wait.mjs';
 
 test('a node is killed, paused and stopped, the primary dies, lines are cut: what was acknowledged or shown is there once, at every node', async (t) => {
-	const words = ['--faults', '6', '--each', '--sessions', '6', '--seed', '11', '--lease', '2500', '--pace', '100'];
+	const words = ['--faults', '6', '--each', '--sessions', '6', '--seed', '11', '--lease', String(2500 * patience), '--pace', '100'];
 	const child = spawn(process.execPath, [fileURLToPath(new URL('../nodes/run.mjs', import.meta.url)), ...words], { stdio: ['pipe', 'pipe', 'pipe'] });
 	defer(t, () => child.stdin.end()); // it ends with us, and what it has started with it
 	let out = '';

@@ -20,7 +20,9 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { NODE_FLAGS } from './node_flags.mjs';
 import { halfOf } from './part.mjs';
+import { slowness } from './wait.mjs';
 
 const SUITES = ['browser', 'e2e', 'web', 'style', 'runtimes', 'package', 'doors'];
 /* Only if they are named. */
@@ -46,9 +48,8 @@ const LOOK_MS = 500;
 /* Between two files that begin because of it: what one has begun is to be seen in the next look. */
 const SETTLE_LOOKS = 2;
 const FILE_LIMIT_MS = 10 * 60_000 * Number(process.env.HOLDFAST_TEST_PATIENCE ?? 1);
-// Node 18 (Debian 12's) has these globals of browsers and of later versions behind flags.
-const NODE_FLAGS = Number(process.versions.node.split('.')[0]) < 20
-	? ['--experimental-global-webcrypto', '--experimental-global-customevent'] : [];
+/* What a file may take to say what it was at, when it has to end. */
+const LAST_WORDS_MS = 5_000;
 const tests = fileURLToPath(new URL('../', import.meta.url));
 
 /** {file: seconds} of the last run. */
@@ -103,10 +104,19 @@ async function runFile(file, { scratch, shared, times }) {
 	let output = '';
 	child.stdout.on('data', (d) => (output += d));
 	child.stderr.on('data', (d) => (output += d));
-	const limit = setTimeout(() => {
-		output += `\nstill running after ${FILE_LIMIT_MS / 60_000} minutes: ended\n`;
-		child.kill('SIGKILL');
-	}, FILE_LIMIT_MS);
+	const begun = Date.now();
+	let limit;
+	const look = () => {
+		const taken = Date.now() - begun;
+		if (taken < FILE_LIMIT_MS * slowness()) {
+			limit = setTimeout(look, FILE_LIMIT_MS / 10);
+			return;
+		}
+		output += `\nstill running after ${Math.round(taken / 60_000)} minutes: ended\n`;
+		child.kill('SIGTERM');
+		limit = setTimeout(() => child.kill('SIGKILL'), LAST_WORDS_MS);
+	};
+	look();
 	const code = await new Promise((resolve) => child.on('close', (c, signal) => resolve(signal ?? c)));
 	clearTimeout(limit);
 	return { ...judge(existsSync(tap) ? readFileSync(tap, 'utf8') : '', code), output, cpu: existsSync(cpu) ? Number(readFileSync(cpu, 'utf8')) : NaN };

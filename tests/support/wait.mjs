@@ -1,9 +1,19 @@
 // Waiting for something that must happen, with a limit that says what did not; and undoing what a test did.
 
+import { cpus, loadavg } from 'node:os';
+
 const undoing = new WeakMap();
 
-/* A server that runs under valgrind is slower: HOLDFAST_TEST_PATIENCE says how many times as long is waited for it. */
-export const patience = Number(process.env.HOLDFAST_TEST_PATIENCE ?? 1);
+/* So many processes for each processor are what a run of the suite makes by itself. */
+const USUAL_LOAD = 6;
+
+/** How many times as long things take on this machine, as busy as it is now. */
+export function slowness() {
+	return Math.max(1, Math.floor(loadavg()[0] / cpus().length / USUAL_LOAD));
+}
+
+/* How many times as long is waited. HOLDFAST_TEST_PATIENCE says it where it is known better, such as for servers under valgrind. */
+export const patience = Number(process.env.HOLDFAST_TEST_PATIENCE ?? slowness());
 
 /**
  * Calls `undo` when the test `t` is over, the last one first (t.after() goes the other way, and would take
