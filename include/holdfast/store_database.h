@@ -1,7 +1,6 @@
 /*
- * What a database (`--store`) has of sessions, as it is at the moment when it is opened: read
- * without being one of its servers, and without a change. For the tools; servers may be at work
- * there meanwhile. All of it blocks.
+ * Read-only access to the sessions in a database (`--store`), as they are when it is opened. For
+ * the tools: servers can use the database meanwhile. All functions block.
  */
 #ifndef HOLDFAST_STORE_DATABASE_H
 #define HOLDFAST_STORE_DATABASE_H
@@ -11,32 +10,35 @@
 struct store_database;
 
 /**
- * Opens a database that has sessions. A negative errno if there is none, or its tables are of a
- * version that this program does not read; *ret_why (caller frees) says so.
+ * Opens a database. Returns 0, or a negative errno and the reason in *ret_why (caller frees): it
+ * cannot be reached, has no tables, or has tables of a version that this program cannot read.
  */
 int store_database_open(const char *address, struct store_database **ret, char **ret_why);
 /** Accepts NULL. */
 void store_database_close(struct store_database *database);
 
 /**
- * What its metadata says of a session: -ENOENT if there is no such session, -EBADMSG if it is
- * damaged, -EIO; *ret_why (static text) says more. A session that is so new that it has none is one
- * without events. store_metadata_finish() in any case.
+ * Reads the metadata of a session. Returns 0; -ENOENT if the session does not exist; -EBADMSG if
+ * its metadata is damaged; or -EIO. *ret_why (static text) is the reason. A session so new that it
+ * has no metadata is returned as one without events. Call store_metadata_finish() in any case.
  */
 int store_database_read_metadata(struct store_database *database, const char *id,
 	const struct store_facts *facts, struct store_metadata *ret, const char **ret_why);
 
-/** A line of an event, without its newline; not 0: that is enough. */
+/** Visits the line of an event, without its newline. A value other than 0 ends the visit. */
 typedef int store_database_line(void *arg, const char *line, size_t len);
-/** Shows the lines behind a seq, in the order of theirs. 0, what the visitor returned, -ENOENT, or -EIO. */
+/**
+ * Visits the events of a session behind the seq `after`, in order. Returns 0, the visitor's value
+ * if that is not 0, -ENOENT, or -EIO.
+ */
 int store_database_each_line(struct store_database *database, const char *id, uint64_t after,
 	store_database_line *visit, void *arg);
 
-/** About how many bytes store_database_check() reads. `session` NULL: of all. */
+/** Approximate number of bytes that store_database_check() reads. `session` NULL: all sessions. */
 uint64_t store_database_size(struct store_database *database, const char *session);
 /**
- * As store_check(): what a session's rows say fits together, each checksum is right, and events are
- * numbered without a gap.
+ * Like store_check(): checks that the rows of one session, or (NULL) of all, fit together, that
+ * checksums are right, and that events are numbered without gaps.
  */
 int store_database_check(struct store_database *database, const char *session,
 	const struct store_check_ops *ops, void *owner, struct store_check_counts *counts);

@@ -1,13 +1,14 @@
 /*
- * All sessions of a data directory become those of a database (`--store`), or back, as they are:
- * epochs, numbers, names, images and files, and what is open. No server may be at work on either
- * side; until it is over, none can start on the new one.
+ * Moves all sessions of a data directory to a database (`--store`), or back, unchanged: epochs,
+ * numbers, names, images and files, and whatever is in progress. All servers on both sides must be
+ * stopped; none can start on the new side before the migration is complete.
  *
- *   to a database:   each session is one transaction, which has been read back when it counts; a row
- *                    of holdfast_moving keeps servers away until all of it is there
- *   to a directory:  it is made as DIR.migrating, and renamed when it is whole
+ *   to a database:   each session is written in one transaction, and then read back and compared; a
+ *                    row of holdfast_moving keeps servers away until all sessions are there
+ *   to a directory:  it is written as DIR.migrating, and renamed when it is complete
  *
- * So it may be killed at any time, and begun again: what is there and right is kept. All of it blocks.
+ * So a migration can be killed at any time and run again: sessions that are already there, and the
+ * same, are kept. All functions block.
  */
 #ifndef HOLDFAST_STORE_MIGRATE_H
 #define HOLDFAST_STORE_MIGRATE_H
@@ -15,17 +16,17 @@
 #include "holdfast/store.h"
 
 #define STORE_MIGRATION_SUFFIX ".migrating"
-/* A directory with this file is one that a migration makes: no server opens it. */
+/* No server opens a directory with this file: its migration is not complete. */
 #define STORE_MIGRATION_MARK "migrating"
 
 struct store_migrate_config {
 	const char *dir;
 	const char *address; /* of the database */
-	bool to_database; /* else from there */
+	bool to_database; /* from the directory to the database; false: back */
 	const struct store_facts *facts;
-	/** So many bytes more have been read of the old side, of store_migrate_size(). */
+	/** `bytes` more, of store_migrate_size(), have been read from the old side. */
 	void (*progress)(void *owner, uint64_t bytes);
-	/** A session is there, and what was read back is the same; `is_new`: it was not before. */
+	/** A session is on the new side and was compared; `is_new`: it was not there before. */
 	void (*moved)(void *owner, const char *id, uint64_t events, bool is_new);
 	void *owner;
 };
@@ -40,33 +41,39 @@ struct store_migrate_counts {
 struct store_migrate;
 
 /**
- * Both sides are opened, and kept from servers. -EBUSY: a server is at work on one of them; -EEXIST:
- * the new side has something else; -EAGAIN: the old side is to be opened as a server does it, and
- * closed, first; or another negative errno. *ret_why (caller frees) says more.
+ * Opens both sides and locks out servers. Returns 0; -EBUSY if a server uses one of them; -EEXIST
+ * if the new side already has other data; -EAGAIN if the old side has to be recovered first (open
+ * and close it as a server does); or another negative errno. *ret_why (caller frees) is the reason.
+ * Call store_migrate_close() in any case.
  */
 int store_migrate_open(
 	const struct store_migrate_config *config, struct store_migrate **ret, char **ret_why);
-/** About how many bytes the sessions have. */
+/** Approximate size of the sessions on the old side, in bytes. */
 uint64_t store_migrate_size(struct store_migrate *migrate);
 /**
- * Moves the sessions, and reads each back. -EAGAIN: as above; -EBADMSG: what was read back is something else.
+ * Moves the sessions, and reads each back. Returns 0; -EAGAIN as above; -EBADMSG if the data that
+ * was read back differs, or is damaged on the old side; or another negative errno. *ret_why (caller
+ * frees) is the reason.
  */
 int store_migrate_run(
 	struct store_migrate *migrate, struct store_migrate_counts *ret, char **ret_why);
-/** The new side is whole: servers may start on it. */
+/** Completes the migration: servers can start on the new side. */
 int store_migrate_end(struct store_migrate *migrate, char **ret_why);
 /** Accepts NULL. */
 void store_migrate_close(struct store_migrate *migrate);
-/** The directory where files of the new side belong until its end; lent. */
+/** The directory of the migration, DIR.migrating while that is being written; lent. */
 const char *store_migrate_dir(const struct store_migrate *migrate);
 
-/* What servers share beside sessions (shelf.h), of the database. */
-/** Secrets by their names, in no order; then the lines, each without its newline, in their order. */
+/* The shelf in the database (shelf.h): secrets, and lines about tokens, logins and the like. */
+/**
+ * Visit all secrets, in no order, and all lines, in their order and without newlines. A value other
+ * than 0 from `visit` ends it and is returned; -EIO if the database fails.
+ */
 int store_migrate_each_secret(struct store_migrate *migrate,
 	int (*visit)(void *arg, const char *name, const char *bytes, size_t len), void *arg);
 int store_migrate_each_line(struct store_migrate *migrate,
 	int (*visit)(void *arg, const char *line, size_t len), void *arg);
-/** What comes in place of all that is there; `lines`: each with its newline. */
+/** Replace a secret, and all lines, each of which ends with a newline. Return 0 or -EIO. */
 int store_migrate_put_secret(
 	struct store_migrate *migrate, const char *name, const char *bytes, size_t len);
 int store_migrate_put_lines(struct store_migrate *migrate, const char *lines, size_t len);

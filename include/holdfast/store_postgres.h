@@ -1,19 +1,19 @@
 /*
  * The engine that keeps sessions in PostgreSQL 15 or newer (proto/store-format.md, "Sessions in
- * PostgreSQL"). One server works on a database at a time.
+ * PostgreSQL"). Without store_place.node_address, one server uses a database at a time.
  */
 #ifndef HOLDFAST_STORE_POSTGRES_H
 #define HOLDFAST_STORE_POSTGRES_H
 
 #include "holdfast/store.h"
 
-/** Its store_place.engine_arg is the address of the database, a string that outlives store_open(). */
+/** store_place.engine_arg is the address of the database; store_open() copies it. */
 extern const struct store_engine store_postgres;
 
 /**
- * Whether an address (postgresql://USER@HOST/NAME, or the keywords of libpq) can be read. One with
- * a password is refused: it would be seen in lists of processes. *ret_why says why not; the caller
- * frees it.
+ * Checks the syntax of an address (postgresql://USER@HOST/NAME, or keywords of libpq). An address
+ * with a password is refused, because it would be visible in the list of processes. If it returns
+ * false, *ret_why (caller frees) is the reason.
  */
 bool store_postgres_check(const char *address, char **ret_why);
 

@@ -1,4 +1,4 @@
-/* A data directory as the old side of a migration: its files, and what its journal has of sessions. */
+/* A data directory as the old side of a migration: reads its files, and records of its journal. */
 #include "migrate_internal.h"
 
 #include "holdfast/hash.h"
@@ -25,7 +25,7 @@ struct moving_files {
 	struct store_files files;
 	const struct store_facts *facts;
 	struct hash *records; /* struct kept_records, by id */
-	bool is_unsettled; /* it is to be recovered */
+	bool is_unsettled; /* a server has to recover it first */
 };
 
 void moving_settle_metadata(struct metadata *meta)
@@ -60,7 +60,7 @@ static struct kept_records *get_kept(struct moving_files *files, const struct re
 	return kept;
 }
 
-/** As recovery takes them: what comes before a snapshot, or of an earlier life, does not count. */
+/** Keeps the records that recovery would use: from the newest snapshot of the current epoch on. */
 static void keep(struct moving_files *files, const struct record *record)
 {
 	struct kept_records *kept = get_kept(files, record);
@@ -81,7 +81,7 @@ static void keep(struct moving_files *files, const struct record *record)
 
 struct segment {
 	uint64_t number;
-	size_t end; /* as the next one says; SIZE_MAX: all */
+	size_t end; /* its length as the next segment says; SIZE_MAX: unknown */
 };
 
 static int read_segment(struct moving_files *files, struct segment segment, bool is_newest)
@@ -120,7 +120,7 @@ static int read_link(struct moving_files *files, uint64_t number, struct segment
 	return r;
 }
 
-/** From the newest back, as each leads to the one before it. */
+/** Follows the segments from the newest one back. Each names the one before it. */
 static int find_chain(struct moving_files *files, struct segment **ret, size_t *ret_count)
 {
 	uint64_t *numbers = NULL;
@@ -153,7 +153,7 @@ static int read_journal(struct moving_files *files)
 	return r;
 }
 
-/** A session that only the journal has, or that it has deleted: a start of a server sees to that. */
+/** A server has to recover a session that only the journal has, or whose folder it deletes. */
 static void look_at_folder(void *value, void *arg)
 {
 	const struct kept_records *kept = value;
@@ -168,7 +168,7 @@ static void look_at_folder(void *value, void *arg)
 	files->is_unsettled = files->is_unsettled || is_there == kept->is_deleted;
 }
 
-/** Whether a server has stopped, and not died: it empties the file that tells who it is. */
+/** Whether the last server was stopped and did not crash: then the file `lock` is empty. */
 static bool is_settled(struct moving_files *files)
 {
 	files->is_unsettled = store_files_size(files->files.dir_fd, "lock") > 0;

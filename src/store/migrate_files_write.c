@@ -1,6 +1,6 @@
 /*
- * A data directory as the new side of a migration. It is made under another name; a session's folder
- * is made beside the others, and gets its name when it is whole and on disk.
+ * A data directory as the new side of a migration. It is written under a temporary name. The folder
+ * of a session is written as `coming`, and renamed into `sessions` once it is complete and synced.
  */
 #include "migrate_internal.h"
 
@@ -15,13 +15,13 @@
 #define OUT_SIZE ((size_t)1 << 20)
 
 struct moving_made {
-	char *path; /* of the directory until its end */
+	char *path; /* the temporary name */
 	int dir_fd;
 	int mark_fd; /* locked against another migration */
 	int sessions_fd;
 	int journal_fd;
 	const struct store_facts *facts;
-	struct moving_files *read; /* itself, once there is something to read */
+	struct moving_files *read; /* the same directory, opened for reading back; or NULL */
 	/* The session that is being written. */
 	int coming_fd;
 	int events_fd;
@@ -40,7 +40,7 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* --- what is there already --- */
+/* --- reading back --- */
 
 static void close_reading(struct moving_made *made)
 {
@@ -48,7 +48,7 @@ static void close_reading(struct moving_made *made)
 	made->read = NULL;
 }
 
-/** Reads from the directory as from one of the old side. */
+/** Opens the directory for reading, like one on the old side. */
 static int look(struct moving_made *made, struct moving_side *ret)
 {
 	char *why = NULL;
@@ -186,8 +186,7 @@ static int end(void *side, const char *id)
 {
 	struct moving_made *made = side;
 	if (made->events_fd < 0) {
-		made->events_fd =
-			make_file(made, "events.jsonl"); /* also of a session without events */
+		made->events_fd = make_file(made, "events.jsonl"); /* even if there are no events */
 	}
 	int r = made->events_fd < 0 ? made->events_fd : flush_events(made);
 	r = r < 0 ? r : sync_file(made->events_fd);
@@ -240,7 +239,7 @@ static int make_dir(int dir_fd, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/** What is there is one that a migration has begun, or nothing. */
+/** Creates or finds the mark of a migration, and locks it. -EEXIST: the directory is not ours. */
 static int take_mark(struct moving_made *made, char **ret_why)
 {
 	char **names = NULL;
@@ -254,17 +253,17 @@ static int take_mark(struct moving_made *made, char **ret_why)
 						flags | O_CREAT, 0600);
 	}
 	if (made->mark_fd < 0) {
-		*ret_why = xprintf("%s is there, and no migration has made it", made->path);
+		*ret_why = xprintf("%s exists, and was not made by a migration", made->path);
 		return -EEXIST;
 	}
 	if (flock(made->mark_fd, LOCK_EX | LOCK_NB) < 0) {
-		*ret_why = xprintf("another migration is at work in %s", made->path);
+		*ret_why = xprintf("another migration is running in %s", made->path);
 		return -EBUSY;
 	}
 	return 0;
 }
 
-/** That of an earlier try is made anew. */
+/** Removes the journal of an earlier try; a new one is written. */
 static void drop_journal(const struct moving_made *made)
 {
 	uint64_t *numbers = NULL;
@@ -285,7 +284,7 @@ static int open_dirs(struct moving_made *made, char **ret_why)
 	made->dir_fd = make_dir(AT_FDCWD, made->path);
 	if (made->dir_fd < 0) {
 		int r = made->dir_fd;
-		*ret_why = xprintf("%s cannot be made: %s", made->path, strerror(-r));
+		*ret_why = xprintf("%s cannot be created: %s", made->path, strerror(-r));
 		return r;
 	}
 	int r = take_mark(made, ret_why);
@@ -297,19 +296,19 @@ static int open_dirs(struct moving_made *made, char **ret_why)
 	drop_journal(made);
 	int lock_fd = disk->openat(made->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (made->sessions_fd < 0 || made->journal_fd < 0 || lock_fd < 0) {
-		*ret_why = xprintf("the folders of %s cannot be made", made->path);
+		*ret_why = xprintf("the folders in %s cannot be created", made->path);
 		return -EIO;
 	}
 	close(lock_fd);
 	return 0;
 }
 
-/** One that was renamed, and then not told of as whole. */
+/** Undoes the rename of an earlier try that died before it removed the mark. */
 static void take_back(const struct moving_made *made, const char *dir)
 {
 	char *mark = xprintf("%s/" STORE_MIGRATION_MARK, dir);
 	if (access(mark, F_OK) == 0) {
-		(void)!rename(dir, made->path); /* what is wrong then, the next steps tell */
+		(void)!rename(dir, made->path); /* if it fails, the next steps report it */
 	}
 	free(mark);
 }
@@ -349,7 +348,7 @@ int moving_made_open(const char *dir, const struct store_facts *facts, struct mo
 		.side = made};
 	take_back(made, dir);
 	if (rmdir(dir) < 0 && errno != ENOENT) {
-		*ret_why = xprintf("%s is not empty; a new directory is made", dir);
+		*ret_why = xprintf("%s is not empty; migrate creates a new directory", dir);
 		return -EEXIST;
 	}
 	return open_dirs(made, ret_why);

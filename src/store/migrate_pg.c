@@ -1,4 +1,4 @@
-/* A database as one side of a migration. A session that is written is one transaction. */
+/* A database as one side of a migration. Each session is written in one transaction. */
 #include "migrate_internal.h"
 
 #include "holdfast/store_postgres.h"
@@ -34,7 +34,7 @@ static int list(void *side, char ***ret_ids, size_t *ret_count)
 	return rows ? 0 : -EIO;
 }
 
-/** Goes along with what is given to the sink. */
+/** The state of reading one session for a sink. */
 struct reading {
 	const struct moving_sink *sink;
 	const struct metadata *meta;
@@ -117,7 +117,7 @@ static int read_records(void *side, const char *id, const struct moving_sink *si
 
 /* --- writing --- */
 
-/** Its rows are taken away by the next server. */
+/** Deletes the session; the next server deletes its rows in the other tables. */
 static int drop(struct moving_pg *pg, const char *id)
 {
 	struct pg_params params = {0};
@@ -260,8 +260,8 @@ static int64_t ask(struct moving_pg *pg, const char *sql, char **ret_why)
 }
 
 /**
- * It is held for as long as the connection is there: that of a migration that was killed may be for a
- * moment longer.
+ * Keeps out other migrations and servers for as long as the connection lasts. The connection of a
+ * killed migration may last a little longer, so this waits.
  */
 static int take_lock(struct moving_pg *pg, char **ret_why)
 {
@@ -270,7 +270,7 @@ static int take_lock(struct moving_pg *pg, char **ret_why)
 		  : pg_run_all(&pg->conn, "SELECT pg_advisory_lock(" PG_MOVING_LOCK ")", ret_why);
 	if (r < 0 && pg_is_alive(&pg->conn)) {
 		free(*ret_why);
-		*ret_why = xstrdup("another migration is at work there");
+		*ret_why = xstrdup("another migration is running there");
 		return -EBUSY;
 	}
 	r = r < 0 ? r : pg_run_all(&pg->conn, "SET lock_timeout = 0", ret_why);
@@ -280,13 +280,13 @@ static int take_lock(struct moving_pg *pg, char **ret_why)
 				ret_why);
 	if (nodes > 0) {
 		*ret_why = xstrdup(
-			"a server uses it; stop all of them first. After a crash of one, wait until its lease is over");
+			"a server uses it; stop all servers first. After a crash, wait until the server's lease has expired");
 		return -EBUSY;
 	}
 	return nodes < 0 ? -EIO : 0;
 }
 
-/** Says that it is not whole; -EEXIST if it has sessions of somebody else. */
+/** Marks the database as incomplete. -EEXIST: it has sessions that are not from a migration. */
 static int put_mark(struct moving_pg *pg, const char *from, char **ret_why)
 {
 	struct pg_params params = {0};
@@ -302,7 +302,7 @@ static int put_mark(struct moving_pg *pg, const char *from, char **ret_why)
 	int64_t marks = r ? r : ask(pg, "SELECT count(*) FROM holdfast_moving", ret_why);
 	if (marks == 0) {
 		*ret_why = xstrdup(
-			"it has sessions already; make a new database for those of the directory");
+			"it has sessions already; create a new database for those of the directory");
 		return -EEXIST;
 	}
 	return marks < 0 ? -EIO : 0;
@@ -312,11 +312,10 @@ static int begin_reading(struct moving_pg *pg, char **ret_why)
 {
 	int64_t marks = ask(pg, "SELECT count(*) FROM holdfast_moving", ret_why);
 	if (marks > 0) {
-		*ret_why = xstrdup(
-			"a migration into it was stopped before its end; run that again first");
+		*ret_why = xstrdup("a migration into it was interrupted; run that again first");
 		return -EINVAL;
 	}
-	/* Whoever still thinks that it owns a session writes nothing more. */
+	/* A server that still believes it owns a session can no longer write to it. */
 	int r = marks < 0 ? -EIO
 			  : pg_run_all(&pg->conn,
 				    "UPDATE holdfast_session SET fence = fence + 1, owner = ''",

@@ -1,6 +1,7 @@
 /*
- * A log that another node has, as it is read here: its newest events, which that node tells, and the store
- * for the rest. It is in no table, so nothing that is done to the logs of this node touches it.
+ * Mirrors: read-only logs of sessions that another node owns. Memory has the newest events, as that
+ * node reports them; the rest is read from the store. A mirror is in no table, so operations on all
+ * logs of this node leave it alone.
  */
 #include "store_internal.h"
 
@@ -27,7 +28,7 @@ struct session_log *session_log_mirror(
 	log->epoch = place->epoch;
 	log->first_seq = log->base_seq = place->first_seq;
 	log->last_seq = place->max_seq;
-	log->written = UINT64_MAX; /* the store has all of it */
+	log->written = UINT64_MAX; /* the store has all events */
 	log->is_removed = log->is_mirror = true;
 	log->fd = -1;
 	list_init(&log->link);

@@ -138,7 +138,7 @@ static int see_line(void *arg, uint64_t seq, const char *line, size_t len)
 	if (view.seq != seq) {
 		tell_event(sc, seq, "its line is that of another event");
 	} else if (view.type == EVENT_UNKNOWN) {
-		tell_event(sc, seq, "it has a type that is not known");
+		tell_event(sc, seq, "its type is unknown");
 	}
 	sc->events++;
 	sc->gaps += event_is_gap(&view);
@@ -182,7 +182,7 @@ static int see_record(void *arg, uint64_t n, const struct record *record)
 	if (versions_tell_record(sc->check->ops->is_foreign, record, &what)) {
 		tell(sc, part, "%s", buffer_cstr(&what));
 	} else if (!sc->last_n && record->kind != RECORD_SNAPSHOT) {
-		tell(sc, part, "the session's first record is no snapshot of it");
+		tell(sc, part, "the session's first record is not a snapshot");
 	} else if (sc->last_n && n != sc->last_n + 1) {
 		tell(sc, part, "record %llu should be here", (unsigned long long)sc->last_n + 1);
 	}

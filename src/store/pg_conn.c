@@ -43,14 +43,14 @@ bool store_postgres_check(const char *address, char **ret_why)
 	bool is_good = true;
 	PQconninfoOption *options = PQconninfoParse(address, &error);
 	if (!options) {
-		say_why(ret_why, error ? error : "it is no address of a database");
+		say_why(ret_why, error ? error : "it is not the address of a database");
 		PQfreemem(error);
 		return false;
 	}
 	for (const PQconninfoOption *at = options; at->keyword; at++) {
 		if (strcmp(at->keyword, "password") == 0 && at->val) {
 			say_why(ret_why,
-				"it has a password, which others would see in the list of processes: put that into ~/.pgpass or PGPASSWORD");
+				"it has a password, which others would see in the list of processes: put it into ~/.pgpass or PGPASSWORD");
 			is_good = false;
 		}
 	}

@@ -236,7 +236,7 @@ static int look_for_migration(struct pg_conn *conn, char **ret_why)
 	PQclear(rows);
 	if (r == -ECANCELED && ret_why) {
 		*ret_why = xstrdup(
-			"a migration is at work there, or was stopped before its end: wait, or run holdfast migrate again");
+			"a migration is running there, or was interrupted: wait, or run holdfast migrate again");
 	}
 	return r;
 }
@@ -461,7 +461,7 @@ static void lease_kept(void *arg)
 		note_lease(pg, kept->asked_ms);
 		begin_round(pg);
 	} else if (kept->status == -EBUSY && !nodes->address) {
-		diag(DIAG_ERROR, "another holdfast has taken this database over");
+		diag(DIAG_ERROR, "another holdfast has taken over this database");
 	} else if (kept->status == -EBUSY && kept->is_in) {
 		let_go(pg, "another server has the name of this node, so DIR/node was copied");
 		pg_make_name(nodes->name);

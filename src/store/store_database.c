@@ -1,4 +1,4 @@
-/* A database with sessions, read by tools: one look at it, in one transaction. */
+/* Reads a database for the tools, in one transaction, so that all of it is from one moment. */
 #include "pg_database.h"
 
 #include "holdfast/store_postgres.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So much of a session is in memory at once, and one row at least. */
+/* Most rows, and bytes of them, that are read at a time; but always one row. */
 #define PAGE_ROWS  "1000"
 #define PAGE_BYTES ((int64_t)4 << 20)
 
@@ -62,16 +62,16 @@ PGresult *pg_list_ids(struct pg_conn *conn)
 		conn, "SELECT id FROM holdfast_session ORDER BY id COLLATE \"C\"", NULL, NULL);
 }
 
-/* --- pieces of rows --- */
+/* --- pages of rows --- */
 
-/* $2: behind which; $3: bytes. `size` of a row, in an order of its own. */
+/* Rows of $1 behind $2, up to $3 bytes. `order`: the column that sorts them; `size` of a row. */
 #define PAGE_SQL(columns, order, size, table)                                                    \
 	"SELECT " columns " FROM (SELECT few.*, sum(" size ") OVER (ORDER BY " order             \
 	") AS bytes, row_number() OVER (ORDER BY " order ") AS place FROM (SELECT * FROM " table \
 	" WHERE sid = $1 AND " order " > $2 ORDER BY " order " LIMIT " PAGE_ROWS                 \
 	") AS few) AS page WHERE bytes <= $3 OR place = 1 ORDER BY " order
 
-/** The next piece: rows whose first column is their place in the order. */
+/** Reads the next page. The first column of its rows is the one that sorts them. */
 static PGresult *read_page(struct pg_conn *conn, const char *sql, int64_t sid, int64_t after)
 {
 	struct pg_params params = {0};
@@ -107,7 +107,7 @@ struct seeing {
 	pg_see_record *record;
 	pg_see_names *names;
 	void *arg;
-	struct record like; /* of which session */
+	struct record like; /* has the session's id and epoch */
 };
 
 static int see_line_row(void *arg, const PGresult *rows, int row)
@@ -231,7 +231,7 @@ void store_database_close(struct store_database *database)
 	}
 }
 
-/* --- what tools ask for --- */
+/* --- for the tools --- */
 
 int store_database_read_metadata(struct store_database *database, const char *id,
 	const struct store_facts *facts, struct store_metadata *ret, const char **ret_why)

@@ -1,4 +1,4 @@
-/* What the promises of a database mean for sessions. */
+/* Judges what the facts about a database (pg_doctor.c) mean for the sessions in it. */
 #include "holdfast/store_doctor.h"
 
 #include <inttypes.h>
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A server has 1 + 4 connections, and more while it takes sessions over. */
+/* A server keeps up to 6 connections, and has more while it takes over sessions. */
 #define CONNECTIONS_WANTED 10
-/* Nodes believe each other's requests for 30 s. */
+/* Requests between nodes are valid for 30 s. */
 #define CLOCK_BAD_MS     15000
 #define CLOCK_WARNING_MS 1000
 #define COMMIT_SLOW_US   50000

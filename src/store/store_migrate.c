@@ -1,4 +1,4 @@
-/* A migration: each session goes from one side to the other, and is read back. */
+/* A migration: copies each session from one side to the other, reads it back, and compares. */
 #include "holdfast/store_migrate.h"
 
 #include "migrate_internal.h"
@@ -20,19 +20,19 @@ struct store_migrate {
 	struct store_migrate_counts counts;
 };
 
-/* --- what a side gives becomes a sum --- */
+/* --- checksums of sessions --- */
 
 struct summing {
 	struct store_migrate *migrate;
 	EVP_MD_CTX *digest;
-	const struct moving_sink *next; /* gets the same; NULL: nobody */
-	bool is_counted;
+	const struct moving_sink *next; /* gets the same data; or NULL */
+	bool is_counted; /* report progress */
 	uint64_t events;
 	uint64_t blobs;
 	uint64_t names; /* bytes */
 };
 
-/** With its kind and length in front, so that no two sequences are the same bytes. */
+/** Adds an item with its kind and length, so that different items never sum up the same bytes. */
 static void add(struct summing *sum, char kind, const void *bytes, size_t len)
 {
 	const uint64_t size = len;
@@ -51,7 +51,7 @@ static int sum_metadata(void *arg, const char *id, const struct metadata *meta)
 	return sum->next ? sum->next->metadata(sum->next->arg, id, meta) : 0;
 }
 
-/** In whatever pieces they come. */
+/** The sum does not depend on how the names are split. */
 static int sum_names(void *arg, uint64_t at, const char *lines, size_t len)
 {
 	struct summing *sum = arg;
@@ -113,7 +113,10 @@ static void end_sum(struct summing *sum, unsigned char ret[SUM_SIZE])
 	EVP_MD_CTX_free(sum->digest);
 }
 
-/** Reads a session; `next` (or NULL) is given the same. Records only if both sides have them by then. */
+/**
+ * Reads a session and returns its checksum; `next` (or NULL) gets the same data. Includes the
+ * records, unless the new side writes those of all sessions in the end.
+ */
 static int read_sum(struct store_migrate *migrate, const struct moving_side *side, const char *id,
 	const struct moving_sink *next, struct summing *sum, unsigned char ret[SUM_SIZE])
 {
@@ -158,7 +161,7 @@ static int copy(struct store_migrate *migrate, const char *id, struct summing *s
 	r = read_sum(migrate, &migrate->from, id, &to->sink, sum, ret);
 	if (r == -EAGAIN) {
 		return fail(ret_why, r, id,
-			"a server has left something to do, which its next start does");
+			"a server has left work undone that its next start has to do");
 	}
 	if (r < 0) {
 		return fail(ret_why, r, id,
@@ -178,7 +181,7 @@ static bool is_there(const struct store_migrate *migrate, char **ids, size_t cou
 	return false;
 }
 
-/** What is there already is kept, if it is the same. */
+/** Copies a session, unless the new side already has the same. */
 static int move(struct store_migrate *migrate, const char *id, bool was_there, char **ret_why)
 {
 	const struct store_migrate_config *config = &migrate->config;
@@ -200,7 +203,7 @@ static int move(struct store_migrate *migrate, const char *id, bool was_there, c
 		r = read_sum(migrate, &migrate->to, id, NULL, &back, new);
 		if (r < 0 || memcmp(old, new, SUM_SIZE) != 0) {
 			return fail(ret_why, -EBADMSG, id,
-				"what was read back is not what was written");
+				"the data read back differs from what was written");
 		}
 	}
 	migrate->counts.sessions++;
@@ -228,12 +231,12 @@ static int move_records(struct store_migrate *migrate, char **ids, size_t count,
 	}
 	free(sums);
 	if (r < 0) {
-		*ret_why = xprintf("what is open in sessions cannot be moved: %s", strerror(-r));
+		*ret_why = xprintf("the open state of sessions cannot be moved: %s", strerror(-r));
 	}
 	return r;
 }
 
-/** Those that an earlier try has moved, and that were deleted since. */
+/** Removes sessions that an earlier try has moved and that were deleted since. */
 static int remove_others(
 	struct store_migrate *migrate, char **ids, size_t count, char **there, size_t there_count)
 {
@@ -304,7 +307,7 @@ int store_migrate_end(struct store_migrate *migrate, char **ret_why)
 {
 	int r = migrate->made ? moving_made_end(migrate->made, migrate->config.dir)
 			      : moving_pg_end(&migrate->pg);
-	*ret_why = r < 0 ? xprintf("it cannot be ended: %s", strerror(-r)) : NULL;
+	*ret_why = r < 0 ? xprintf("it cannot be completed: %s", strerror(-r)) : NULL;
 	return r;
 }
 
@@ -323,7 +326,7 @@ const char *store_migrate_dir(const struct store_migrate *migrate)
 	return migrate->made ? moving_made_path(migrate->made) : migrate->config.dir;
 }
 
-/* --- beside sessions --- */
+/* --- secrets and access lines --- */
 
 int store_migrate_each_secret(struct store_migrate *migrate,
 	int (*visit)(void *arg, const char *name, const char *bytes, size_t len), void *arg)

@@ -1,4 +1,4 @@
-/* The engine for PostgreSQL: opening, closing, and what the others find here. */
+/* The PostgreSQL engine: opening, closing and handing over, and the table of its operations. */
 #include "holdfast/store_postgres.h"
 
 #include "pg.h"
@@ -74,7 +74,7 @@ static int open_store(struct store *store, const struct store_place *place, char
 		pg_nodes_leave(pg);
 		return r;
 	}
-	pg_sweep(pg); /* not before: a store that does not open is freed at once */
+	pg_sweep(pg); /* only now: a store that fails to open is freed at once */
 	return 0;
 }
 
@@ -83,7 +83,7 @@ static bool has_no_jobs(void *arg)
 	return !((struct store *)arg)->jobs;
 }
 
-/** What only memory has of the logs, which the records would tell again. */
+/** Saves what is only in memory, so that the next owner need not derive it from the records. */
 static void save_all(struct store *store)
 {
 	list_for_each(link, &store->logs) {
@@ -102,7 +102,7 @@ static void hand_over(struct store *store)
 	}
 }
 
-/** Sessions that stay, or that the database still says are ours, are not let go: their node has not left. */
+/** Gives up all sessions but those that stay. The lease goes on, so nobody takes those. */
 static int free_most(struct store *store, bool (*stays)(void *arg, const char *id), void *arg)
 {
 	struct pg *pg = pg_of(store);
@@ -132,7 +132,7 @@ static void hand_over_most(struct store *store, bool (*stays)(void *arg, const c
 		r = pg_sync(store);
 	}
 	if (r < 0 || free_most(store, stays, arg) < 0) {
-		return; /* with its lease they will be free */
+		return; /* they become free at the end of the lease */
 	}
 	list_for_each_safe(link, tmp, &store->logs) {
 		struct session_log *log = list_entry(link, struct session_log, link);
@@ -146,7 +146,7 @@ static bool close_store(struct store *store)
 {
 	struct pg *pg = pg_of(store);
 	atomic_store(&pg->is_stopping, true);
-	uv_timer_stop(pg->retry); /* from a failure before it closed: nothing begins any more */
+	uv_timer_stop(pg->retry); /* of an earlier failure: no new try begins */
 	if (pg_sync(store) == 0) {
 		save_all(store);
 		pg_sync(store);
@@ -180,7 +180,7 @@ static void free_state(struct store *store)
 	free(pg);
 }
 
-/* --- rarely --- */
+/* --- other operations --- */
 
 static int change_epoch(
 	struct session_log *log, uint64_t epoch, int64_t ts, const struct buffer *snapshot)
@@ -232,7 +232,7 @@ static bool has_lease(const struct store *store)
 	return pg_nodes_has_lease(pg_of(store));
 }
 
-/** A session that cannot be read stops the start: see refuse() in pg_take.c. */
+/** No session is left out at the start: a damaged one stops it, see refuse() in pg_take.c. */
 static bool is_left_out(const struct store *store, const char *id, size_t len)
 {
 	return false;

@@ -1,3 +1,4 @@
+/* Finds files of earlier formats in a data directory, and rewrites metadata.json in the newest. */
 #include "holdfast/store_upgrade.h"
 
 #include "journal_read.h"
@@ -24,7 +25,7 @@ static void tell(
 				       .place = place, .what = what, .has = has, .newest = newest});
 }
 
-/** The first snapshot that is not of the newest version: it stands for all of its segment. */
+/** Reports only the first snapshot of a segment that does not have the newest version. */
 static bool tell_snapshot(const struct look *look, const char *place, struct journal_reader *reader)
 {
 	struct record record;
@@ -103,7 +104,7 @@ int store_upgrade_look(const struct store_files *files, snapshot_is_foreign *is_
 	return r;
 }
 
-/* --- the change --- */
+/* --- rewriting --- */
 
 static int rewrite(const struct store_files *files, const char *id, struct metadata *meta)
 {

@@ -1,6 +1,6 @@
 /*
- * The versions of what is on disk. A program reads its own formats and those before them; what
- * is of another one is found before anything is changed, and named.
+ * The versions of the formats on disk. A program reads its own formats and earlier ones. Data in
+ * any other format is found, and named in an error, before anything is changed.
  */
 #include "store_internal.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/** `has`: the format that was found; `from` to `to`: those that we read. */
+/** `has`: the version that was found; `from`, `to`: the oldest and the newest that we read. */
 static void tell_formats(
 	struct buffer *out, const char *what, uint64_t has, unsigned from, unsigned to)
 {
@@ -20,7 +20,7 @@ static void tell_formats(
 	} else {
 		buffer_printf(out, "%u to %u", from, to);
 	}
-	buffer_printf(out, ": %s holdfast is needed", has > to ? "a newer" : "an older");
+	buffer_printf(out, ": install %s holdfast", has > to ? "a newer" : "an older");
 }
 
 /* --- the journal --- */
@@ -40,14 +40,14 @@ void versions_tell_segment(const struct journal_reader *reader, struct buffer *o
 	bool is_ours = reader->format >= JOURNAL_FORMAT_OLDEST && reader->format <= JOURNAL_FORMAT;
 	if (!reader->format) {
 		buffer_printf(out,
-			"its format is none that this program (holdfast %s) knows: a newer holdfast is needed",
+			"this program (holdfast %s) does not know its format: install a newer holdfast",
 			HOLDFAST_VERSION);
 	} else if (!is_ours) {
-		tell_formats(out, "it is of format", reader->format, JOURNAL_FORMAT_OLDEST,
+		tell_formats(out, "its format is", reader->format, JOURNAL_FORMAT_OLDEST,
 			JOURNAL_FORMAT);
 	} else {
 		buffer_printf(out,
-			"it has the flags 0x%llx, which this program (holdfast %s) does not know: a newer holdfast is needed",
+			"it has the flags 0x%llx, which this program (holdfast %s) does not know: install a newer holdfast",
 			(unsigned long long)(reader->flags & ~JOURNAL_FLAGS_MAY_SKIP),
 			HOLDFAST_VERSION);
 	}
@@ -61,13 +61,13 @@ bool versions_tell_record(
 	unsigned to;
 	if (!record_is_known(record) && !record_may_be_left_out(record)) {
 		buffer_printf(out,
-			"it has a record of kind %u, which this program (holdfast %s) does not know: a newer holdfast is needed",
+			"it has a record of kind %u, which this program (holdfast %s) does not know: install a newer holdfast",
 			(unsigned)record->kind, HOLDFAST_VERSION);
 		return true;
 	}
 	if (record->kind == RECORD_SNAPSHOT && is_foreign && is_foreign(record, &has, &from, &to)) {
-		buffer_printf(out, "session %.*s has a snapshot there of", (int)record->id_len,
-			record->id);
+		buffer_printf(
+			out, "its snapshot of session %.*s has", (int)record->id_len, record->id);
 		tell_formats(out, " version", has, from, to);
 		return true;
 	}
@@ -76,7 +76,7 @@ bool versions_tell_record(
 
 /* --- folders --- */
 
-/** The format comes first, so that a look is enough at those that are ours. */
+/** Reads only the front of metadata.json, where the format is; false for formats that we read. */
 static bool may_be_foreign(int sessions_fd, const char *id)
 {
 	char path[192];
@@ -102,7 +102,7 @@ bool versions_tell_folder(int sessions_fd, const char *id, struct buffer *out)
 	int r = metadata_read(sessions_fd, id, NULL, &meta, &why);
 	if (r == -ENOTSUP) {
 		tell_formats(
-			out, "it is of format", meta.format, FOLDER_FORMAT_OLDEST, FOLDER_FORMAT);
+			out, "its format is", meta.format, FOLDER_FORMAT_OLDEST, FOLDER_FORMAT);
 	}
 	if (r != -ENOTSUP) {
 		metadata_finish(&meta);

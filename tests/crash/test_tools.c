@@ -366,7 +366,7 @@ static void records_that_do_not_stand_are_told(void **state)
 		"the first record of session ghost in this segment is no snapshot of it\n"
 		"a record names a session as none can be named\n"
 		"it has a record of kind 200, which this program (holdfast " HOLDFAST_VERSION
-		") does not know: a newer holdfast is needed\n"
+		") does not know: install a newer holdfast\n"
 		"the first record of session c in this segment is no snapshot of it\n"
 		"the record is of session ghost, which is not there\n");
 	buffer_finish(&told);

@@ -182,9 +182,9 @@ test('what an unfinished migration has left is no place for a server, and what h
 	// As if it had been killed before its end, and two sessions had been changed since.
 	postgres.ask(database.name, "INSERT INTO holdfast_moving VALUES ('x')");
 	const refused = await runToEnd(['serve', '--data', scratchDir(t), '--listen', '127.0.0.1:0', ...database.args]);
-	assert.match(refused.stderr, /a migration is at work there, or was stopped before its end/);
+	assert.match(refused.stderr, /a migration is running there, or was interrupted/);
 	assert.notEqual(refused.code, 0);
-	assert.match((await run(2, 'migrate', database.url, join(scratchDir(t), 'x'))).stderr, /a migration .* was stopped before its end/);
+	assert.match((await run(2, 'migrate', database.url, join(scratchDir(t), 'x'))).stderr, /a migration into it was interrupted/);
 	postgres.ask(database.name, "UPDATE holdfast_session SET id = 'gone' WHERE id = 's1'");
 	const server = await Server.start(t, { dataDir: dir });
 	await post(server, 's2', [key(99)]);
@@ -228,9 +228,9 @@ test('what cannot be moved is refused before anything is copied, in words', asyn
 
 	const full = scratchDir(t);
 	writeFileSync(join(full, 'file'), '');
-	assert.match((await run(2, 'migrate', database.url, full)).stderr, /is not empty; a new directory is made/);
+	assert.match((await run(2, 'migrate', database.url, full)).stderr, /is not empty; migrate creates a new directory/);
 	const node = await Server.start(t, { args: database.args });
-	assert.match((await run(2, 'migrate', database.url, join(full, 'new'))).stderr, /a server uses it; stop all of them first/);
+	assert.match((await run(2, 'migrate', database.url, join(full, 'new'))).stderr, /a server uses it; stop all servers first/);
 	await node.stop();
 	postgres.ask(database.name, "UPDATE holdfast_event SET line = replace(line, '\"n\":1', '\"n\":7')");
 	const rotten = await run(1, 'migrate', database.url, join(full, 'new'));

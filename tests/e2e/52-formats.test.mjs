@@ -49,11 +49,11 @@ test('what a later program left is refused by name, and left as it is', async (t
 	for (const args of [['serve', '--listen', '127.0.0.1:0', '--data', dir], ['new-epoch', dir]]) {
 		const { code, stderr } = await runToEnd(args);
 		assert.notEqual(code, 0);
-		assert.match(stderr, /journal\/[0-9a-f]{16}\.journal cannot be read: session \w+ has a snapshot there of version 255/);
-		assert.match(stderr, /this program \(holdfast [0-9.]+\) reads .*: a newer holdfast is needed/);
+		assert.match(stderr, /journal\/[0-9a-f]{16}\.journal cannot be read: its snapshot of session \w+ has version 255/);
+		assert.match(stderr, /this program \(holdfast [0-9.]+\) reads .*: install a newer holdfast/);
 		assert.deepEqual(readTree(dir), before);
 	}
 	const { code, stdout } = await runToEnd(['verify', dir]);
 	assert.equal(code, 1);
-	assert.match(stdout, /^journal\/[0-9a-f]{16}\.journal: byte \d+: session \w+ has a snapshot there of version 255.* a newer holdfast is needed$/m);
+	assert.match(stdout, /^journal\/[0-9a-f]{16}\.journal: byte \d+: its snapshot of session \w+ has version 255.* install a newer holdfast$/m);
 });
