@@ -1,14 +1,15 @@
 /*
  * Raw streams: the second kind of log in a data directory, for clients of Durable Streams that write
- * (docs/durable-streams.md#streams-of-your-own). A stream is bytes under a name, or JSON messages; it is appended to, read from any
- * position, forked, closed, and deleted, by somebody or when its time is over.
+ * (docs/durable-streams.md#streams-of-your-own). A stream has a name and holds either bytes or JSON
+ * messages. It can be appended to, read from any position, forked, closed and deleted; it is also
+ * deleted when it expires.
  *
- *   DIR/streams/journal/<number>.raw   what was done, in the order in which it was; a batch, one fdatasync
- *   DIR/streams/data/<id>              the bytes of each stream, behind those that it has of another one
+ *   DIR/streams/journal/<number>.raw   all changes in order, in batches; one fdatasync for each
+ *   DIR/streams/data/<id>              the bytes of one stream; of a fork, those after the fork point
  *
- * As with sessions, a change counts when the batch that it is in is on disk: raw_wait() says when, and
- * readers are shown nothing before. All functions run on the loop's thread and none waits for the
- * disk but raw_open() and raw_close(). The formats are in proto/store-format.md.
+ * As with sessions, a change counts once its batch is durable. raw_wait() reports that moment, and
+ * readers see nothing earlier. All functions run on the loop's thread; only raw_open() and
+ * raw_close() wait for the disk. proto/store-format.md describes the formats.
  */
 #ifndef HOLDFAST_RAW_H
 #define HOLDFAST_RAW_H
@@ -25,173 +26,192 @@
 struct raw_store;
 struct raw_stream;
 
-/* The most bytes of a name, of a content type, of a Producer-Id and of a Stream-Seq. */
+/* Maximum lengths in bytes: a name, a content type, a Producer-Id and a Stream-Seq. */
 #define RAW_NAME_MAX 512
 #define RAW_TYPE_MAX 200
 #define RAW_ID_MAX   200
 #define RAW_SEQ_MAX  200
-/* A fork of a fork of … has at most so many streams in front of it. */
+/* Longest chain of sources that a fork can have. */
 #define RAW_DEPTH_MAX 64
-/* A page has about so many bytes: one message at least. */
+/* Bytes of a page. A page of JSON ends with a whole message, so it is larger if one message is. */
 #define RAW_PAGE_SIZE ((size_t)256 * 1024)
 
 struct raw_config {
 	uv_loop_t *loop;
 	const struct limits *limits;
 	const struct clock *clock;
-	const char *dir; /* the data directory, which is there and ours */
-	bool is_relaxed; /* a batch counts when the kernel has it */
-	/** Whether more may be written. */
+	const char *dir; /* the data directory; exists and is locked by this process */
+	bool is_relaxed; /* do not sync batches: one counts once the kernel has it */
+	/** Returns whether the disk quota allows more writes. NULL: always. */
 	bool (*has_room)(void *arg);
-	/** So many bytes more are on the disk. */
+	/** Called when `bytes` more have been written to the disk. NULL: not reported. */
 	void (*wrote)(void *arg, uint64_t bytes);
 	void *arg;
 };
 
 /**
- * Reads what is there. Blocks. What cannot be read or written is said, tried again by itself, and
- * until then everything is refused with RAW_FAILED; only what no try can mend fails.
+ * Opens the store and recovers its streams. Blocks. Always returns 0: if the disk cannot be read or
+ * written, the error is logged and recovery is retried every `journal_retry_ms`; until it succeeds,
+ * all requests get RAW_FAILED.
  */
 int raw_open(const struct raw_config *config, struct raw_store **ret, char **ret_why);
-/** Makes durable what is gathered, ends all work and frees it. Nobody reads or waits any more. Accepts NULL. */
+/**
+ * Commits the gathered changes, waits for running work and frees the store. No read and no wait may
+ * be left. Accepts NULL.
+ */
 void raw_close(struct raw_store *store);
-/** The end of a loop tick: hands what is gathered to the disk. */
+/** Ends a loop tick: starts writing the gathered batch unless another one is being written. */
 void raw_end_tick(struct raw_store *store);
-/** Streams that have a name. */
+/** Number of streams, including deleted ones that still have forks. */
 size_t raw_count(const struct raw_store *store);
-/** Bytes that wait for the disk. */
+/** Bytes of journal records that are not yet durable. */
 size_t raw_backlog(const struct raw_store *store);
 
 enum raw_result {
 	RAW_DONE,
-	RAW_SAME, /* it was so before: a stream with this configuration, or an append that is stored */
+	RAW_SAME, /* nothing to do: the stream has this configuration, or the append is stored */
 	RAW_NOT_FOUND,
-	RAW_NO_SOURCE, /* the stream to be forked is not there */
-	RAW_GONE, /* it is deleted, and forks of it are not */
-	RAW_TAKEN, /* the name is another stream's; or of one that is RAW_GONE */
-	RAW_BAD_OFFSET, /* the source does not have it */
-	RAW_OTHER_TYPE, /* its content type is another one */
+	RAW_NO_SOURCE, /* the stream to fork does not exist */
+	RAW_GONE, /* the stream is deleted, but forks of it exist */
+	RAW_TAKEN, /* the name is in use by another stream, or by one that is RAW_GONE */
+	RAW_BAD_OFFSET, /* the offset is beyond the end of the source */
+	RAW_OTHER_TYPE, /* the content type differs from the stream's */
 	RAW_CLOSED,
-	RAW_OLD_SEQ, /* Stream-Seq is not behind the last one */
-	RAW_STALE, /* Producer-Epoch is behind the newest one */
-	RAW_EPOCH_START, /* a new Producer-Epoch begins with another Producer-Seq than 0 */
-	RAW_GAP, /* Producer-Seq leaves some out */
-	RAW_LIMIT, /* raw_answer.limit */
-	RAW_FAILED, /* the disk does not take it, or give it */
+	RAW_OLD_SEQ, /* Stream-Seq is not greater than the last one */
+	RAW_STALE, /* Producer-Epoch is older than the newest one */
+	RAW_EPOCH_START, /* the first Producer-Seq of a new Producer-Epoch is not 0 */
+	RAW_GAP, /* Producer-Seq skips numbers */
+	RAW_LIMIT, /* a limit is reached: raw_answer.limit */
+	RAW_FAILED, /* the disk cannot be written or read, or the stream is damaged */
 };
 
-/** Says what became of a request. It rests on all that came before: told when `lsn` is on disk. */
+/**
+ * The result of a request. It depends on earlier changes, so send it only once `lsn` is durable.
+ */
 struct raw_answer {
 	enum raw_result result;
-	enum limit limit;
+	enum limit limit; /* RAW_LIMIT */
 	uint64_t lsn;
-	uint64_t tail; /* position of its end */
+	uint64_t tail; /* position of the stream's end */
 	bool is_closed;
 	uint64_t epoch; /* RAW_STALE: the newest one; RAW_SAME of a producer: its own */
-	uint64_t seq; /* RAW_GAP: the one to come; RAW_SAME: the last one stored */
+	uint64_t seq; /* RAW_GAP: the one expected; RAW_SAME: the last one stored */
 };
 
-/** What a new stream is like. Texts are borrowed; a length of 0 or NULL: none. */
+/** Configuration and first bytes of a new stream. Strings are borrowed; NULL: not given. */
 struct raw_create {
 	const char *name;
-	const char *type; /* NULL, of a fork: that of its source */
+	const char *type; /* NULL in a fork: the type of its source */
 	bool is_json; /* by its type */
 	bool has_ttl;
-	int64_t ttl_s; /* of silence, after which it is deleted */
+	int64_t ttl_s; /* deleted after this time without use */
 	int64_t expires_ms; /* wall clock; 0: never */
-	const char *expires; /* as it was given */
+	const char *expires; /* Stream-Expires-At as given */
 	bool closes;
-	const char *source; /* it is a fork of this one; NULL: it is none */
-	bool has_offset; /* else it begins at the end of the source */
+	const char *source; /* name of the stream to fork; NULL: not a fork */
+	bool has_offset; /* `offset` is given; a fork without offsets begins at the end */
 	uint64_t offset;
-	uint64_t sub_offset; /* as it was given */
-	uint64_t fork_at; /* the position that both of them mean; !has_offset: is not looked at */
-	const char *bytes; /* as they are stored */
+	uint64_t sub_offset; /* as given */
+	uint64_t fork_at; /* position given by the two offsets; ignored if neither is given */
+	const char *bytes; /* in the form that is stored */
 	size_t len;
 };
+/** Creates a stream. The answer is final once `ret->lsn` is durable. */
 void raw_create(struct raw_store *store, const struct raw_create *create, struct raw_answer *ret);
 
 struct raw_append {
 	const char *name;
-	const char *type; /* NULL: nothing is appended, it is only closed */
-	const char *seq; /* Stream-Seq; NULL: none */
-	const char *producer; /* Producer-Id; NULL: none */
+	const char *type; /* NULL: nothing to append, only to close */
+	const char *seq; /* Stream-Seq; NULL: not given */
+	const char *producer; /* Producer-Id; NULL: not given */
 	uint64_t producer_epoch;
 	uint64_t producer_seq;
 	bool closes;
-	const char *bytes; /* as they are stored */
+	const char *bytes; /* in the form that is stored */
 	size_t len;
 };
-/** Whether it would be taken, with all but its bytes: these may make no sense, and then nothing has happened. */
+/**
+ * Checks everything of an append except its bytes and the limits, and changes nothing. The caller
+ * can so reject invalid bytes after all other errors.
+ */
 void raw_check_append(
 	struct raw_store *store, const struct raw_append *append, struct raw_answer *ret);
 void raw_append(struct raw_store *store, const struct raw_append *append, struct raw_answer *ret);
 void raw_delete(struct raw_store *store, const char *name, struct raw_answer *ret);
 
-/** Whoever waits for a batch. Zeroed, it waits for nothing. */
+/** A wait for the batch `lsn` to become durable. Zeroed: idle. */
 struct raw_wait {
 	struct list link;
 	uint64_t lsn;
-	/** Once, not inside raw_wait(); status < 0: it is not on disk, and is taken back, if possible. */
+	/**
+	 * Called once, never from raw_wait(). status < 0: the batch failed and was rolled back if
+	 * possible.
+	 */
 	void (*done)(struct raw_wait *wait, int status);
 };
-/** False: it is on disk already, and done() is not called. */
+/** Begins to wait. Returns false if the batch is durable already; done() is then not called. */
 bool raw_wait(struct raw_store *store, struct raw_wait *wait);
 void raw_wait_cancel(struct raw_wait *wait);
 
-/** What readers are shown of a stream. Texts are lent until the next turn of the loop. */
+/** The durable state of a stream, as readers see it. Strings are valid until the next loop tick. */
 struct raw_view {
 	const char *type;
 	bool is_json;
 	bool is_closed;
-	uint64_t id; /* no other stream has or had it */
+	uint64_t id; /* never reused */
 	uint64_t tail;
 	bool has_ttl;
 	int64_t ttl_s;
 	const char *expires; /* NULL: never */
 };
-/** RAW_DONE, RAW_NOT_FOUND, RAW_GONE or RAW_FAILED. `touches`: somebody uses it, so that its ttl begins anew. */
+/**
+ * Looks up a stream. Returns RAW_DONE, RAW_NOT_FOUND, RAW_GONE or RAW_FAILED. `touches`: this
+ * counts as use and restarts the TTL.
+ */
 enum raw_result raw_look(
 	struct raw_store *store, const char *name, bool touches, struct raw_view *ret);
 
-/** Bytes that were read, shared by all who read the same. */
+/** Bytes of a stream, shared by the readers of the same part and counted by reference. */
 struct raw_page {
 	unsigned refs;
-	uint64_t from;
+	uint64_t from; /* positions in the stream */
 	uint64_t to;
 	struct buffer bytes;
-	void *shown; /* what the owner of the first reader made of it */
+	void *shown; /* encoded form that one reader made for all; NULL: not yet */
 	void (*drop_shown)(void *shown);
 };
 void raw_page_unref(struct raw_page *page);
 
 struct raw_read;
 /**
- * Reads a page from a position on, to the end of a message of JSON. done() is called once, later, with a reference to the
- * page; NULL: -EINVAL, the position is none of a message of JSON, or beyond the end; -ENOENT, the stream is gone; another errno, the disk does
- * not give it. `keeps_text`: no character of UTF-8 is cut where more follows.
+ * Reads a page from position `from` on the thread pool; in a JSON stream it ends with a whole
+ * message. done() is called once, later, with a page that the receiver must unref, or with NULL and
+ * a negative errno: -EINVAL, `from` is not the beginning of a JSON message or is beyond the end;
+ * -ENOENT, the stream does not exist; any other, the read failed. `keeps_text`: if more bytes
+ * follow, the page does not end inside a UTF-8 character.
  */
 struct raw_read *raw_read(struct raw_store *store, const char *name, uint64_t from, bool keeps_text,
 	void (*done)(void *arg, struct raw_page *page, int status), void *arg);
 /**
- * Finds the position `count` messages behind another one. done() has it in page->to, or -EINVAL if there
- * are not so many.
+ * Finds the position `count` messages after `from`. done() gets it in page->to, or -EINVAL if the
+ * stream has fewer messages.
  */
 struct raw_read *raw_find(struct raw_store *store, const char *name, uint64_t from, uint64_t count,
 	void (*done)(void *arg, struct raw_page *page, int status), void *arg);
-/** done() is not called any more. */
+/** Cancels a read: done() will not be called. The read frees itself. */
 void raw_read_cancel(struct raw_read *read);
 
-/** Whoever is to hear what is new of a stream. */
+/** A subscription to news of one stream. While one exists, the stream's TTL does not run out. */
 struct raw_watch {
 	struct list link;
 	/**
-	 * There is more of it, or it is closed; `page` has what is new, if it is as short as a page. `is_over`: it is
-	 * gone, and so is the watch.
+	 * Called when durable bytes were added or the stream was closed. `page` has the new bytes,
+	 * or is NULL if they are more than a page or none; it is lent for the call. `is_over`: the
+	 * stream is gone or the store failed, and the watch has ended.
 	 */
 	void (*news)(struct raw_watch *watch, struct raw_page *page, bool is_over);
 };
-/** The stream is there: raw_look() has just said so. */
+/** Begins a watch. raw_look() must just have returned RAW_DONE for `name`. */
 void raw_watch_begin(struct raw_store *store, const char *name, struct raw_watch *watch);
 void raw_watch_end(struct raw_watch *watch);
 

@@ -1,4 +1,4 @@
-/* Raw streams as others ask for them: made, appended to, deleted, and gone when their time is over. */
+/* The requests of raw streams: creates, forks, appends to, closes, deletes and expires them. */
 #include "raw_internal.h"
 
 #include "holdfast/diag.h"
@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A segment of the journal has so many bytes, but no larger a part of what the disk may have. */
+/* Size of a journal segment in bytes, but at most 1/DISK_PART of the disk quota. */
 #define SEGMENT_SIZE ((uint64_t)16 * 1024 * 1024)
 #define DISK_PART    8
-/* It is looked so often whose time is over (ms). */
+/* How often expired streams are looked for (ms). */
 #define SWEEP_MS 5000
-/* A producer that has been silent for so long may make room for another one (ms). */
+/* A producer that has been silent this long can be dropped to make room for another one (ms). */
 #define PRODUCER_MS ((int64_t)7 * 24 * 3600 * 1000)
 
-/* --- finding --- */
+/* --- lookup --- */
 
 int64_t raw_now(const struct raw_store *store)
 {
@@ -118,7 +118,7 @@ void raw_watch_end(struct raw_watch *watch)
 	}
 }
 
-/* --- what may be written --- */
+/* --- answers and limits --- */
 
 static void say(const struct raw_store *store, struct raw_answer *ret, enum raw_result result,
 	const struct raw_stream *stream)
@@ -150,9 +150,9 @@ static void refuse_limit_of(struct raw_answer *ret, const struct raw_store *stor
 	ret->limit = limit;
 }
 
-/* --- making --- */
+/* --- creation --- */
 
-/** A type without its parameters, compared in any case. */
+/** Compares two content types without their parameters, ignoring case. */
 static bool is_same_type(const char *a, const char *b)
 {
 	size_t len = strcspn(a, "; \t");
@@ -164,7 +164,7 @@ static bool is_same_text(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/** Whether a PUT that is sent again asks for what is there. */
+/** Returns whether `create` describes the existing stream: then it is a repeated PUT. */
 static bool is_same(const struct raw_store *store, const struct raw_stream *stream,
 	const struct raw_create *create)
 {
@@ -185,7 +185,7 @@ static bool is_same(const struct raw_store *store, const struct raw_stream *stre
 			       create->sub_offset == stream->fork_sub));
 }
 
-/** Looks at the stream that is to be forked. */
+/** Finds the stream to fork (NULL if `create` is not a fork) and the position of the fork. */
 static enum raw_result find_source(struct raw_store *store, const struct raw_create *create,
 	struct raw_stream **ret, uint64_t *ret_at)
 {
@@ -300,7 +300,7 @@ void raw_create(struct raw_store *store, const struct raw_create *create, struct
 	say(store, ret, RAW_DONE, stream);
 }
 
-/* --- appending --- */
+/* --- appends --- */
 
 static struct raw_producer *find_producer(
 	const struct raw_stream *stream, const struct raw_append *append)
@@ -326,7 +326,7 @@ static bool is_heard(void *value, void *arg)
 	return false;
 }
 
-/** Whether the stream has room for another producer. */
+/** Returns whether the stream has room for another producer; drops silent ones if it is full. */
 static bool has_place(struct raw_store *store, struct raw_stream *stream)
 {
 	size_t most = store->config.limits->stream_producers;
@@ -427,7 +427,7 @@ void raw_delete(struct raw_store *store, const char *name, struct raw_answer *re
 	*ret = (struct raw_answer){0};
 	enum raw_result result = raw_find_stream(store, name, false, &stream);
 	if (result == RAW_FAILED && !store->is_failing) {
-		result = RAW_DONE; /* one that is damaged may go */
+		result = RAW_DONE; /* a damaged stream can be deleted */
 	}
 	if (result == RAW_DONE) {
 		raw_remove(store, stream);
@@ -435,7 +435,7 @@ void raw_delete(struct raw_store *store, const char *name, struct raw_answer *re
 	say(store, ret, result, NULL);
 }
 
-/* --- waiting --- */
+/* --- waits --- */
 
 bool raw_wait(struct raw_store *store, struct raw_wait *wait)
 {
@@ -455,7 +455,7 @@ void raw_wait_cancel(struct raw_wait *wait)
 	}
 }
 
-/* --- life --- */
+/* --- lifecycle --- */
 
 size_t raw_count(const struct raw_store *store)
 {
@@ -546,7 +546,7 @@ void raw_close(struct raw_store *store)
 	raw_launch(store);
 	loop_run_until(store->config.loop, is_idle, store, store->config.limits->stop_wait_ms);
 	if (has_work(store)) {
-		return; /* a disk does not answer: what is at work needs its memory */
+		return; /* the disk hangs: running work still uses this memory */
 	}
 	loop_close(store->retry);
 	loop_close(store->sweep);

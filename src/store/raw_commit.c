@@ -1,4 +1,7 @@
-/* What is gathered goes to the disk, and whoever waits is told: in time, or that it failed. */
+/*
+ * Commits of raw streams: hands batches to the worker, shows the result to waits and watches once
+ * it is durable, and recovers after a failed write.
+ */
 #include "raw_internal.h"
 
 #include "holdfast/diag.h"
@@ -8,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- who waits --- */
+/* --- waits and watches --- */
 
 static void tell_waits(struct raw_store *store, uint64_t lsn, int status)
 {
@@ -21,7 +24,7 @@ static void tell_waits(struct raw_store *store, uint64_t lsn, int status)
 			list_append(&due, link);
 		}
 	}
-	while (!list_empty(&due)) { /* one may cancel another */
+	while (!list_empty(&due)) { /* done() may cancel other waits */
 		struct raw_wait *wait = list_entry(due.next, struct raw_wait, link);
 		list_remove(&wait->link);
 		wait->lsn = 0;
@@ -51,9 +54,12 @@ static void tell_watches(struct raw_stream *stream, struct raw_page *page)
 	}
 }
 
-/* --- a batch is on disk --- */
+/* --- durable batches --- */
 
-/** What the batch adds to a stream, for those who have all before it; NULL: read it. */
+/**
+ * Makes a page of the bytes that the batch adds to a stream. NULL: no watches, no bytes, or too
+ * many.
+ */
 static struct raw_page *gather_page(
 	const struct raw_journal *journal, const struct raw_stream *stream, uint64_t from)
 {
@@ -89,7 +95,7 @@ static void show(struct raw_store *store, struct raw_stream *stream)
 		raw_page_unref(page);
 	}
 	if (stream->is_deleted) {
-		raw_end_watches(stream); /* only its forks still use it */
+		raw_end_watches(stream); /* for readers it is gone, even if forks keep it */
 	}
 }
 
@@ -124,7 +130,7 @@ static void begin_retry(struct raw_store *store)
 		(uint64_t)store->config.limits->journal_retry_ms, 0);
 }
 
-/** Nothing is written any more until all of it has been read again. */
+/** Stops all writes until recovery from disk has succeeded. */
 static void begin_failing(struct raw_store *store)
 {
 	store->is_failing = true;
@@ -139,8 +145,11 @@ static void handle_checkpoint(uv_work_t *work, int status)
 	if (checkpoint->result == 0) {
 		store->journal.oldest = checkpoint->to;
 	} else {
-		/* What the kernel has of a file may be lost: it is written again from the journal. */
-		diag(DIAG_ERROR, "streams: a file cannot be synced: %s",
+		/*
+		 * The kernel may have dropped pages of the file: recovery rewrites them from the
+		 * journal.
+		 */
+		diag(DIAG_ERROR, "cannot sync a file of raw streams: %s",
 			strerror(-checkpoint->result));
 		begin_failing(store);
 	}
@@ -148,7 +157,7 @@ static void handle_checkpoint(uv_work_t *work, int status)
 	free(checkpoint);
 }
 
-/** The segments below `to` are over when all files are synced that they have bytes of. */
+/** Prepares to sync all dirty files; then the segments before `to` are no longer needed. */
 static void make_checkpoint(struct raw_store *store, uint64_t to)
 {
 	struct raw_checkpoint *checkpoint = xcalloc(1, sizeof(*checkpoint));
@@ -184,7 +193,7 @@ static void drop_checkpoint(struct raw_store *store)
 	}
 }
 
-/* --- launching --- */
+/* --- launch --- */
 
 static void mark_dirty(struct raw_store *store)
 {
@@ -221,9 +230,9 @@ void raw_launch(struct raw_store *store)
 	worker_start(journal->worker);
 }
 
-/* --- failing --- */
+/* --- failures --- */
 
-/** Everything in memory may be ahead of the disk: it goes, and is read again. */
+/** Drops all state in memory, which may be ahead of the disk, and fails all waits with `error`. */
 static void forget_all(struct raw_store *store, int error)
 {
 	struct list streams;
@@ -251,7 +260,8 @@ int raw_take_found(struct raw_store *store)
 {
 	struct raw_found *found = &store->journal.found;
 	if (store->journal.result < 0) {
-		diag(DIAG_ERROR, "%s: streams are refused, and it is tried again by itself",
+		diag(DIAG_ERROR,
+			"%s: raw streams are unavailable; recovery is retried automatically",
 			found->why ? found->why : strerror(-store->journal.result));
 		free(found->why);
 		return store->journal.result;
@@ -261,7 +271,8 @@ int raw_take_found(struct raw_store *store)
 	list_for_each(link, &store->state->streams) {
 		struct raw_stream *stream = list_entry(link, struct raw_stream, link);
 		stream->is_shown = true;
-		stream->used_ms += stream->ttl_s * 1000 / RAW_TOUCH_PART; /* or so much later */
+		stream->used_ms += stream->ttl_s * 1000 /
+				   RAW_TOUCH_PART; /* the last use may not be journaled */
 		stream->shown_length = stream->length;
 		stream->shown_closed = stream->is_closed;
 	}
@@ -290,17 +301,17 @@ static void handle_reopened(struct raw_store *store)
 	if (raw_take_found(store) < 0) {
 		begin_retry(store);
 	} else {
-		diag(DIAG_INFO, "streams can be written again");
+		diag(DIAG_INFO, "raw streams are available again");
 	}
 }
 
 static void handle_failed(struct raw_store *store)
 {
 	diag(DIAG_ERROR,
-		"the journal of streams cannot be written: %s. Streams are refused until it can; it is tried again by itself",
+		"cannot write the journal of raw streams: %s. They are unavailable until a retry succeeds",
 		strerror(-store->journal.result));
 	if (store->journal.begin.len) {
-		drop_checkpoint(store); /* it would have begun now */
+		drop_checkpoint(store); /* prepared for the segment that did not begin */
 	}
 	begin_failing(store);
 	forget_all(store, store->journal.result);
@@ -322,7 +333,7 @@ void raw_handle_done(void *arg)
 	if (journal->begin.len && journal->begin_result == 0) {
 		run_checkpoint(store);
 	} else if (journal->begin.len) {
-		diag(DIAG_ERROR, "streams: a segment cannot be begun: %s",
+		diag(DIAG_ERROR, "cannot begin a journal segment of raw streams: %s",
 			strerror(-journal->begin_result));
 		drop_checkpoint(store);
 		begin_failing(store);

@@ -1,4 +1,4 @@
-/* What the files of raw streams share. */
+/* Types and functions shared by the files that implement raw streams. */
 #ifndef HOLDFAST_RAW_INTERNAL_H
 #define HOLDFAST_RAW_INTERNAL_H
 
@@ -9,23 +9,24 @@
 #include "holdfast/raw.h"
 #include "holdfast/worker.h"
 
-#define RAW_SEGMENT_MAGIC      "HFRAW1\n" /* and its NUL; the digit is raised when the format changes */
+#define RAW_SEGMENT_MAGIC      "HFRAW1\n" /* with its NUL; the digit is the format version */
 #define RAW_SEGMENT_MAGIC_SIZE 8
 #define RAW_BATCH_MAGIC        0x42524648u /* "HFRB" */
 #define RAW_BATCH_HEADER_SIZE  28 /* magic 4, length 8, number 8, checksum 8 */
 #define RAW_FILE_NAME_SIZE     24
 
-/* A use is noted on disk when so large a part of the ttl is over since the last one. */
+/*
+ * A use is journaled only if 1/RAW_TOUCH_PART of the TTL has passed since the last one journaled.
+ */
 #define RAW_TOUCH_PART 8
 
 enum raw_kind {
-	RAW_RESET =
-		1, /* a segment begins: all that follows in this batch makes the state from nothing */
-	RAW_STREAM = 2, /* a stream as it is; it is new, outside of a batch with RAW_RESET */
+	RAW_RESET = 1, /* first record of a segment: a full snapshot follows, up to RAW_BEGIN */
+	RAW_STREAM = 2, /* a whole stream: in a snapshot, or newly created */
 	RAW_APPEND = 3,
 	RAW_DELETE = 4,
-	RAW_TOUCH = 5, /* somebody has used it */
-	RAW_BEGIN = 6, /* ends what RAW_RESET began */
+	RAW_TOUCH = 5, /* the stream was used, which restarts its TTL */
+	RAW_BEGIN = 6, /* ends the snapshot */
 };
 
 enum { RAW_FLAG_CLOSES = 1, RAW_FLAG_PRODUCER = 2, RAW_FLAG_SEQ = 4 };
@@ -37,9 +38,9 @@ struct raw_producer {
 	int64_t used_ms; /* wall clock */
 };
 
-/** A stream: as the records so far make it, and what of that is on disk. */
+/** A stream: its state after all records so far, and how much of that is durable. */
 struct raw_stream {
-	struct list link; /* state.streams, in the order in which they were made */
+	struct list link; /* in state.streams, in order of creation */
 	struct list changed_link; /* store.changed; self otherwise */
 	uint64_t id;
 	char *name;
@@ -49,34 +50,34 @@ struct raw_stream {
 	bool is_json;
 	bool has_ttl;
 	bool is_closed;
-	bool is_deleted; /* only its forks still use it */
-	bool is_removed; /* it is in no list of the state any more */
-	bool is_damaged; /* bytes of it are missing */
+	bool is_deleted; /* kept only because it has forks */
+	bool is_removed; /* no longer in the state */
+	bool is_damaged; /* its file is too short */
 	int64_t ttl_s;
-	int64_t used_ms; /* wall clock */
-	int64_t noted_ms; /* the same, as the journal has it */
-	struct raw_stream *source; /* NULL: it is no fork */
-	uint64_t source_id; /* the same; 0 */
-	uint64_t fork_offset; /* as it was asked for */
+	int64_t used_ms; /* last use, wall clock */
+	int64_t noted_ms; /* last use that is in the journal */
+	struct raw_stream *source; /* NULL: not a fork */
+	uint64_t source_id; /* 0: not a fork */
+	uint64_t fork_offset; /* as requested */
 	uint64_t fork_sub;
-	uint64_t start; /* its own bytes begin here */
-	uint64_t length; /* of all of them: position of its end */
-	unsigned depth; /* streams in front of it */
-	size_t forks; /* of it */
+	uint64_t start; /* position where its own bytes, and its file, begin */
+	uint64_t length; /* position of its end, including the bytes of its sources */
+	unsigned depth; /* number of sources in its chain */
+	size_t forks; /* number of its direct forks */
 	char *seq; /* the last Stream-Seq; NULL: none */
 	struct hash *producers; /* struct raw_producer; NULL: none */
 	char *closed_by; /* the producer whose append closed it; NULL: none */
 	uint64_t closed_epoch;
 	uint64_t closed_seq;
-	bool is_cut; /* while recovering: nothing is behind its end in its file */
+	bool is_cut; /* recovery: its file has been checked, and cut to the length known then */
 
-	/* Of the store that runs. */
+	/* Only in a running store. */
 	uint64_t lsn; /* of the newest batch that changes it */
 	bool is_dirty; /* its file has bytes that no checkpoint has synced */
-	bool is_shown; /* on disk: that it is there */
+	bool is_shown; /* its creation is durable; readers see the shown_* state */
 	bool shown_closed;
 	uint64_t shown_length;
-	bool flight_closed; /* the same, in the batch on its way */
+	bool flight_closed; /* the state that the batch in flight makes durable */
 	uint64_t flight_length;
 	struct list watches; /* struct raw_watch */
 };
@@ -84,13 +85,13 @@ struct raw_stream {
 /** All streams. */
 struct raw_state {
 	struct list streams;
-	struct hash *names; /* also of those that are deleted and have forks */
+	struct hash *names; /* by name, including deleted streams that have forks */
 	struct hash *ids;
 	size_t count;
 	uint64_t next_id;
 };
 
-/** A record, taken apart. Texts point into it. */
+/** A parsed record. Strings point into its bytes and are not terminated. */
 struct raw_record {
 	enum raw_kind kind;
 	uint64_t id;
@@ -104,38 +105,47 @@ struct raw_record {
 	size_t seq_len;
 	const char *bytes;
 	size_t len;
-	struct unpack rest; /* of RAW_STREAM and RAW_RESET */
+	struct unpack rest; /* body of RAW_STREAM and RAW_RESET */
 };
 
 /* raw_state.c */
 struct raw_state *raw_state_create(void);
-/** Accepts NULL. Nobody watches its streams. */
+/** Frees the state and its streams, which must have no watches. Accepts NULL. */
 void raw_state_destroy(struct raw_state *state);
 struct raw_stream *raw_state_get(const struct raw_state *state, const char *name);
 struct raw_stream *raw_state_by_id(const struct raw_state *state, uint64_t id);
 struct raw_stream *raw_stream_new(uint64_t id, const char *name, size_t len);
 void raw_stream_free(struct raw_stream *stream);
-/** Puts a stream that has all its fields among the others. */
+/** Adds a complete stream; the state owns it. */
 void raw_state_add(struct raw_state *state, struct raw_stream *stream);
-/** What RAW_APPEND does. */
+/** Applies RAW_APPEND. */
 void raw_state_append(struct raw_stream *stream, const struct raw_record *record);
-/** What RAW_DELETE does: `gone` is called with each stream that is in the state no more, the caller's now. */
+/**
+ * Applies RAW_DELETE. Removes the stream, unless it has forks, and every deleted source whose last
+ * fork that was. `gone` is called with each removed stream, and then owns it.
+ */
 void raw_state_delete(struct raw_state *state, struct raw_stream *stream,
 	void (*gone)(void *arg, struct raw_stream *stream), void *arg);
 
 /* raw_record.c */
-/** Appends a record. */
+/* raw_put_…() append one record to `out`. */
 void raw_put_stream(struct buffer *out, struct raw_stream *stream);
-/** A record that makes the state from nothing, up to RAW_BEGIN. */
+/** Appends a snapshot of the state: the records RAW_RESET to RAW_BEGIN. */
 void raw_put_state(struct buffer *out, const struct raw_state *state);
 void raw_put_append(struct buffer *out, const struct raw_record *record);
 void raw_put_delete(struct buffer *out, uint64_t id);
 void raw_put_touch(struct buffer *out, uint64_t id, int64_t now_ms);
-/** Makes a batch's header for what is behind it. */
+/** Fills in the header of the batch that begins at `at` and extends to the buffer's end. */
 void raw_batch_close(struct buffer *batch, size_t at, uint64_t number);
-/** Takes the next record of a batch; false: there is none, or (in->failed) it is damaged. */
+/**
+ * Reads the next record of a batch. Returns false at the end, or with in->failed set if it is
+ * damaged.
+ */
 bool raw_record_next(struct unpack *in, struct raw_record *ret);
-/** A stream of a RAW_STREAM, with its source; NULL: it makes no sense. */
+/**
+ * Makes the stream of a RAW_STREAM and finds its source. Returns NULL if the record is
+ * inconsistent.
+ */
 struct raw_stream *raw_record_stream(
 	const struct raw_state *state, const struct raw_record *record);
 
@@ -145,98 +155,110 @@ struct raw_dirs {
 	int journal_fd;
 	int data_fd;
 };
-/** Opens the directories, which are made if they are missing. */
+/** Opens the directories and creates missing ones. On failure the caller still closes `ret`. */
 int raw_dirs_open(const char *dir, struct raw_dirs *ret);
 void raw_dirs_close(struct raw_dirs *dirs);
 void raw_data_name(char ret[RAW_FILE_NAME_SIZE], uint64_t id);
 void raw_segment_name(char ret[RAW_FILE_NAME_SIZE], uint64_t number);
-/** Reads 16 hexadecimal digits that `end` follows; 0 is none. */
+/**
+ * Parses a file name: 16 hexadecimal digits followed by `end`. Returns false for others and for 0.
+ */
 bool raw_read_name(const char *name, const char *end, uint64_t *ret);
-/** For disk_list(). */
+/** Filters for disk_list(). */
 bool raw_is_segment(const char *name);
 bool raw_is_data(const char *name);
-/** What recovery has found. */
+/** Result of recovery. */
 struct raw_found {
 	struct raw_state *state;
-	uint64_t oldest; /* numbers of the oldest and the newest segment; 0: there is none */
+	uint64_t oldest; /* numbers of the oldest and the newest segment; 0: no segments */
 	uint64_t newest;
 	uint64_t batch; /* number of the last batch */
-	size_t loose; /* bytes of the newest segment that are behind it */
-	char *why; /* what is wrong; NULL: nothing is */
+	size_t loose; /* bytes after that batch in the newest segment: an incomplete batch */
+	char *why; /* on failure: the reason, owned by the caller; NULL: only an errno */
 };
-/** Makes the files what the journal says. For a thread that may block. */
+/**
+ * Reads the journal and makes the files of streams match it. Blocks. Returns 0 and the state, which
+ * the caller owns, or a negative errno.
+ */
 int raw_recover(const struct raw_dirs *dirs, struct raw_found *ret);
-/** The files of streams, with ids upwards. */
+/** The file of a stream and its size. */
 struct raw_size {
 	uint64_t id;
 	uint64_t bytes;
 };
 struct raw_sizes {
-	struct raw_size *sizes;
+	struct raw_size *sizes; /* sorted by id */
 	size_t count;
 };
 /**
- * Finds the same and changes nothing. `sizes` are from before the journal is read. ret->state is the caller's, as far as the
- * journal could be read, also if it fails.
+ * Does the same as raw_recover() without changing anything. `sizes` must have been taken before
+ * this reads the journal, since files only grow. The caller owns ret->state even on failure; it
+ * then has what could be read.
  */
 int raw_inspect(const struct raw_dirs *dirs, const struct raw_sizes *sizes, struct raw_found *ret);
 
 /* raw_journal.c */
-/** Bytes that are about to get into a stream's file. */
+/** Bytes of a batch that go to a stream's file. */
 struct raw_piece {
 	uint64_t id;
-	size_t at; /* in the batch */
+	size_t at; /* offset in the batch */
 	size_t len;
 };
 
-/** The side that writes. One batch is on its way and one gathers. */
+/** The writing side. One batch is in flight, on the worker's thread, while the next one gathers. */
 struct raw_journal {
 	struct raw_dirs dirs;
 	bool is_relaxed;
 	struct worker *worker;
 	bool is_at_work;
 	bool reopens; /* the work is raw_recover() */
-	struct raw_found found; /* by that */
+	struct raw_found found; /* its result */
 	int result;
-	int begin_result; /* of the segment that was to begin behind the batch */
-	bool is_in_doubt; /* what failed may be there after a crash */
-	int fd; /* of the open segment; -1: none is, until recovery has begun one */
+	int begin_result; /* result of beginning a segment after the batch */
+	bool is_in_doubt; /* a batch that failed might still be there after a crash */
+	int fd; /* of the open segment; -1: none before recovery has begun one */
 	uint64_t segment; /* number of the newest segment */
-	uint64_t oldest; /* that may be on disk */
-	uint64_t size; /* bytes of the open one */
-	uint64_t most; /* bytes, with which it ends */
-	uint64_t begun_size; /* with which it began */
-	uint64_t batch; /* number of the last batch that was given one */
-	struct buffer gather; /* room for the header in front */
+	uint64_t oldest; /* number of the oldest segment that might be on disk */
+	uint64_t size; /* bytes of the open segment */
+	uint64_t most; /* bytes after which the next segment begins */
+	uint64_t begun_size; /* bytes of the open segment's snapshot */
+	uint64_t batch; /* the last batch number given */
+	struct buffer gather; /* begins with space for the header */
 	struct buffer flight;
-	struct buffer
-		begin; /* with which a segment begins, behind the batch on its way; empty: none does */
+	struct buffer begin; /* start of the segment that follows the batch in flight, or empty */
 	struct raw_piece *pieces; /* of the gathering batch */
 	size_t piece_count;
 	size_t piece_cap;
 	struct raw_piece *flight_pieces;
 	size_t flight_count;
-	uint64_t *removals; /* ids whose files go, the same */
+	uint64_t *removals; /* ids of streams whose files are deleted after the gathering batch */
 	size_t removal_count;
 	uint64_t *flight_removals;
 	size_t flight_removal_count;
-	struct raw_checkpoint *checkpoint; /* under way; NULL: none */
+	struct raw_checkpoint *checkpoint; /* prepared or running; NULL: none */
 };
-/** Begins to gather. */
+/** Empties the gathering batch. */
 void raw_journal_clear(struct raw_journal *journal);
 void raw_journal_finish(struct raw_journal *journal);
-/** The gathered record's bytes, the last `len` of it, are appended to a file. */
+/** Notes that the last `len` gathered bytes are also appended to the file of stream `id`. */
 void raw_journal_piece(struct raw_journal *journal, uint64_t id, size_t len);
+/** Notes that the file of stream `id` is deleted once the gathering batch is on disk. */
 void raw_journal_remove(struct raw_journal *journal, uint64_t id);
 bool raw_journal_is_empty(const struct raw_journal *journal);
-/** Whether a segment ought to begin behind the next batch. */
+/** Returns whether a new segment is due after the next batch. */
 bool raw_journal_wants_segment(const struct raw_journal *journal);
-/** Makes what is gathered what is written next; NULL, or all that there is, with which a segment begins behind it. */
+/**
+ * Turns the gathered batch into the one in flight. `begin_with`: a new segment with this state
+ * follows it.
+ */
 void raw_journal_take_off(struct raw_journal *journal, const struct raw_state *begin_with);
-/** On the worker's thread: writes what has taken off, or recovers. */
+/** Runs on the worker's thread: writes the batch in flight, or recovers if `reopens`. */
 void raw_journal_run(void *arg);
 
-/** Syncs files of streams on the thread pool, and removes segments of which nothing is needed then. */
+/**
+ * Syncs files of streams on the thread pool, and then removes the segments that are no longer
+ * needed.
+ */
 struct raw_checkpoint {
 	uv_work_t work;
 	struct raw_store *store;
@@ -244,7 +266,7 @@ struct raw_checkpoint {
 	int journal_fd;
 	uint64_t *ids;
 	size_t count;
-	uint64_t from; /* segments from this one to below `to` go */
+	uint64_t from; /* segments from this one to the one before `to` are removed */
 	uint64_t to;
 	int result;
 };
@@ -255,38 +277,43 @@ struct raw_store {
 	struct raw_config config;
 	struct raw_journal journal;
 	struct raw_state *state;
-	uint64_t lsn; /* of the batch that gathers */
+	uint64_t lsn; /* of the gathering batch */
 	uint64_t flight_lsn;
 	uint64_t durable_lsn;
 	struct list waits; /* struct raw_wait */
-	struct list changed; /* by what gathers: struct raw_stream.changed_link */
-	struct list in_flight; /* by what is on its way */
-	struct list removed; /* streams that are not in the state any more, by what gathers */
+	struct list changed; /* by the gathering batch: struct raw_stream.changed_link */
+	struct list in_flight; /* by the batch in flight */
+	struct list removed; /* streams that the gathering batch removed from the state */
 	struct list removed_flight;
-	bool is_failing; /* the disk does not take it: nothing is written until it is read again */
+	bool is_failing; /* a write failed: no more writes until recovery has succeeded */
 	uv_timer_t *retry;
 	uv_timer_t *sweep;
-	size_t reads; /* on the thread pool */
+	size_t reads; /* running on the thread pool */
 	bool is_closing;
 };
-/** The stream of a name that readers may have. */
+/**
+ * Finds a stream by its name and deletes it first if it has expired. `is_shown`: only if its
+ * creation is durable. Returns RAW_DONE, RAW_NOT_FOUND, RAW_GONE or RAW_FAILED; *ret is unset if
+ * the store is failing.
+ */
 enum raw_result raw_find_stream(
 	struct raw_store *store, const char *name, bool is_shown, struct raw_stream **ret);
 int64_t raw_now(const struct raw_store *store);
-/** Somebody uses it. */
+/** Notes that the stream was used, which restarts its TTL. */
 void raw_touch(struct raw_store *store, struct raw_stream *stream);
-/** The newest batch changes it. */
+/** Notes that the gathering batch changes the stream. */
 void raw_changed(struct raw_store *store, struct raw_stream *stream);
+/** Journals the deletion of the stream and applies it. */
 void raw_remove(struct raw_store *store, struct raw_stream *stream);
 
 /* raw_commit.c */
 void raw_handle_done(void *arg);
 void raw_handle_retry(uv_timer_t *timer);
-/** Gives what is gathered to the worker, if that is free. */
+/** Hands the gathered batch to the worker, if it is free. */
 void raw_launch(struct raw_store *store);
-/** Takes what recovery has found. */
+/** Takes over the state that recovery has found. Returns its result. */
 int raw_take_found(struct raw_store *store);
-/** Nothing more of it is to be heard: it is gone. */
+/** Ends all watches of a stream that is gone. */
 void raw_end_watches(struct raw_stream *stream);
 
 /* raw_read.c */

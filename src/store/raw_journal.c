@@ -1,7 +1,8 @@
 /*
- * The journal of raw streams, on its thread: the bytes of a batch go to the files of their streams, not synced, and
- * then the batch to the open segment, with one fdatasync. A segment begins with all that there is, so that
- * those before it are needed only until the files are synced (raw_checkpoint_run()).
+ * The journal of raw streams. On the worker's thread, the bytes of a batch are appended to the
+ * files of their streams, which are not synced; then the batch is appended to the open segment,
+ * with one fdatasync. A segment begins with a snapshot of all streams, so older segments are needed
+ * only until the files are synced (raw_checkpoint_run()).
  */
 #include "raw_internal.h"
 
@@ -11,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A segment has journal.most bytes, and so many times what it began with. */
+/* A segment ends beyond journal.most bytes, but not before this many times its snapshot. */
 #define SEGMENT_TIMES 4
 
-/* --- gathering --- */
+/* --- gathering batch --- */
 
 static void reserve_header(struct buffer *batch)
 {
@@ -77,7 +78,7 @@ bool raw_journal_wants_segment(const struct raw_journal *journal)
 	       journal->size > journal->begun_size * SEGMENT_TIMES;
 }
 
-/** Makes the batch that begins the next segment. */
+/** Builds the start of the next segment: its magic and the batch with the snapshot. */
 static void make_begin(struct raw_journal *journal, const struct raw_state *state)
 {
 	buffer_append(&journal->begin, RAW_SEGMENT_MAGIC, RAW_SEGMENT_MAGIC_SIZE);
@@ -108,7 +109,7 @@ void raw_journal_take_off(struct raw_journal *journal, const struct raw_state *b
 	}
 }
 
-/* --- on the thread --- */
+/* --- worker thread --- */
 
 static int write_piece(
 	struct raw_journal *journal, const struct raw_piece *piece, int *fd, uint64_t *fd_id)
@@ -145,7 +146,7 @@ static int sync_journal(const struct raw_journal *journal)
 	return !journal->is_relaxed && disk->fdatasync(journal->fd) < 0 ? -errno : 0;
 }
 
-/** Opens the next segment, with journal.begin; the one before it is closed. */
+/** Closes the open segment and creates the next one, which begins with journal.begin. */
 static int begin_segment(struct raw_journal *journal)
 {
 	char name[RAW_FILE_NAME_SIZE];
@@ -170,7 +171,7 @@ static int write_batch(struct raw_journal *journal)
 	return r < 0 ? r : sync_journal(journal);
 }
 
-/** The batch is refused, so it must not be there after a crash. */
+/** Removes a failed batch from the segment: it is refused, so a crash must not bring it back. */
 static void take_back(struct raw_journal *journal)
 {
 	journal->is_in_doubt = disk->ftruncate(journal->fd, (off_t)journal->size) < 0 ||
@@ -182,7 +183,7 @@ static void remove_files(struct raw_journal *journal)
 	char name[RAW_FILE_NAME_SIZE];
 	for (size_t i = 0; i < journal->flight_removal_count; i++) {
 		raw_data_name(name, journal->flight_removals[i]);
-		disk->unlinkat(journal->dirs.data_fd, name, 0); /* else the next start does it */
+		disk->unlinkat(journal->dirs.data_fd, name, 0); /* on failure recovery deletes it */
 	}
 }
 
@@ -248,7 +249,7 @@ static int sync_file(int data_fd, uint64_t id)
 	char name[RAW_FILE_NAME_SIZE];
 	raw_data_name(name, id);
 	int r = disk_sync(data_fd, name, O_RDONLY);
-	return r == -ENOENT ? 0 : r; /* it has been deleted */
+	return r == -ENOENT ? 0 : r; /* the stream has been deleted */
 }
 
 void raw_checkpoint_run(uv_work_t *work)

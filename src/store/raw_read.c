@@ -1,6 +1,7 @@
 /*
- * Reading raw streams, on the thread pool: a page at a time, from the files of a stream and of those that it is
- * a fork of. Which bytes are where is found once for a page, so that a long chain of forks costs no more than its length.
+ * Reads raw streams on the thread pool, one page at a time, from the file of a stream and those of
+ * its sources. The loop collects the chain of sources once for each page; the thread touches no
+ * stream.
  */
 #include "raw_internal.h"
 
@@ -10,14 +11,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A message that is longer than a page is looked for in steps of this size; no message is longer than the limit of a body. */
+/*
+ * Bytes of a read beyond the first page, to find the end of a longer message, and of a read in
+ * raw_find().
+ */
 #define FIND_SIZE ((size_t)1024 * 1024)
 
+/** A range of positions that is in one file. */
 struct part {
-	uint64_t id;
-	uint64_t from; /* positions */
+	uint64_t id; /* of the stream whose file it is */
+	uint64_t from;
 	uint64_t to;
-	uint64_t start; /* where the file begins */
+	uint64_t start; /* position of the file's first byte */
 };
 
 struct raw_read {
@@ -26,16 +31,15 @@ struct raw_read {
 	int data_fd;
 	bool is_json;
 	bool keeps_text;
-	bool counts; /* it looks for a position */
-	uint64_t count; /* messages that are to be left behind */
+	bool counts; /* raw_find(): look for a position */
+	uint64_t count; /* messages to skip */
 	uint64_t from;
 	uint64_t to; /* the end of the stream */
-	struct part parts[RAW_DEPTH_MAX +
-			  1]; /* of a stream and those in front of it; the newest first */
+	struct part parts[RAW_DEPTH_MAX + 1]; /* of the stream and its sources, newest first */
 	size_t part_count;
 	struct raw_page *page;
 	int status;
-	void (*done)(void *arg, struct raw_page *page, int status); /* NULL: nobody waits */
+	void (*done)(void *arg, struct raw_page *page, int status); /* NULL: cancelled */
 	void *arg;
 };
 
@@ -60,7 +64,7 @@ void raw_page_unref(struct raw_page *page)
 	}
 }
 
-/* --- on the thread --- */
+/* --- thread pool --- */
 
 static int read_part(const struct raw_read *read, const struct part *part, uint64_t from,
 	uint64_t to, char *bytes)
@@ -76,7 +80,7 @@ static int read_part(const struct raw_read *read, const struct part *part, uint6
 	return r;
 }
 
-/** Appends the bytes between two positions. */
+/** Appends the bytes between two positions to `out`. */
 static int read_bytes(const struct raw_read *read, uint64_t from, uint64_t to, struct buffer *out)
 {
 	size_t len = (size_t)(to - from);
@@ -96,7 +100,7 @@ static int read_bytes(const struct raw_read *read, uint64_t from, uint64_t to, s
 	return 0;
 }
 
-/** Whether a message of JSON begins there. */
+/** Returns -EINVAL if read->from is not the beginning of a JSON message. */
 static int check_begin(const struct raw_read *read)
 {
 	struct buffer before = {0};
@@ -111,7 +115,10 @@ static int check_begin(const struct raw_read *read)
 	return r;
 }
 
-/** The bytes of a page that no character or message is cut by; 0: there is none. */
+/**
+ * Returns how many of the bytes to keep so that they end with a whole message or character; 0:
+ * none.
+ */
 static size_t whole_len(const struct raw_read *read, const struct buffer *bytes)
 {
 	size_t len = bytes->len;
@@ -182,7 +189,7 @@ static void work(uv_work_t *work)
 	read->status = read->counts ? find_message(read) : read_page(read);
 }
 
-/* --- on the loop --- */
+/* --- loop --- */
 
 static void handle_read(uv_work_t *work, int status)
 {
@@ -200,7 +207,7 @@ static void handle_read(uv_work_t *work, int status)
 	free(read);
 }
 
-/** Where the bytes of a stream are that are shown. */
+/** Collects the files that have the bytes up to read->to. */
 static void find_parts(struct raw_read *read, const struct raw_stream *stream)
 {
 	uint64_t to = read->to;
@@ -240,7 +247,7 @@ static struct raw_read *begin(struct raw_store *store, const char *name, uint64_
 
 static void refuse_work(uv_work_t *work)
 {
-	/* It is known already why there is nothing to read. */
+	/* read->status already has the error; done() must still be called later. */
 }
 
 static struct raw_read *queue(struct raw_read *read)

@@ -1,4 +1,4 @@
-/* The records of raw streams' journal (proto/store-format.md#raw-streams), in and out. */
+/* Encodes and decodes the journal records of raw streams (proto/store-format.md#raw-streams). */
 #include "raw_internal.h"
 
 #include "journal_read.h"
@@ -16,7 +16,7 @@ enum {
 	STREAM_EXPIRES = 64,
 };
 
-/* --- out --- */
+/* --- encoding --- */
 
 static size_t begin(struct buffer *out, enum raw_kind kind)
 {
@@ -139,13 +139,13 @@ void raw_batch_close(struct buffer *batch, size_t at, uint64_t number)
 	write_le(header, RAW_BATCH_MAGIC, 4);
 	write_le(header + 4, len, 8);
 	write_le(header + 12, number, 8);
-	/* One sum for the header and what is behind it: a length that is wrong makes it wrong. */
+	/* One checksum covers header and records, so that a wrong length is detected, too. */
 	uint64_t sum = journal_checksum(header, 20) ^
 		       journal_checksum(header + RAW_BATCH_HEADER_SIZE, len);
 	write_le(header + 20, sum, 8);
 }
 
-/* --- in --- */
+/* --- decoding --- */
 
 static void read_append(struct unpack *in, struct raw_record *ret)
 {

@@ -1,7 +1,8 @@
 /*
- * Recovery of raw streams: the journal from its oldest segment on, each begun by all that there was. A
- * stream's file has everything up to there; what follows is cut off and written once more from
- * the journal, so that it does not matter what of it a crash has left.
+ * Recovery of raw streams: reads the journal from its oldest segment on. That segment begins with a
+ * snapshot of all streams, and the file of a stream has all bytes up to then. Whatever the file has
+ * beyond is cut off and appended again from the journal, so it does not matter what a crash left
+ * there.
  */
 #include "raw_internal.h"
 
@@ -100,15 +101,15 @@ bool raw_is_data(const char *name)
 struct recovery {
 	const struct raw_dirs *dirs;
 	struct raw_found *found;
-	bool is_first; /* no segment has been read yet */
-	bool is_skipping; /* it is known already what a segment begins with */
-	bool had_reset;
-	int file; /* of the stream that was written last; -1 */
+	bool is_first; /* no snapshot has been read yet */
+	bool is_skipping; /* inside a snapshot that repeats the known state */
+	bool had_reset; /* the segment begins with a snapshot */
+	int file; /* of the stream that was written last; -1: none */
 	uint64_t file_id;
-	const struct raw_sizes *sizes; /* of all files, which stay as they are; NULL: recovery */
+	const struct raw_sizes *sizes; /* of all files, for raw_inspect(); NULL: raw_recover() */
 };
 
-/** A batch that begins there: its length with its header; 0: there is none that is whole. */
+/** Returns the length, with header, of the batch that begins at `at`; 0: it is not whole. */
 static size_t batch_len(const struct buffer *bytes, size_t at, uint64_t *ret_number)
 {
 	struct unpack in = {.bytes = bytes->data + at, .len = bytes->len - at};
@@ -124,7 +125,7 @@ static size_t batch_len(const struct buffer *bytes, size_t at, uint64_t *ret_num
 	return RAW_BATCH_HEADER_SIZE + (size_t)len;
 }
 
-/** Whether a whole batch is behind one that is not: then that one was not torn by a crash. */
+/** Returns whether a whole batch follows an incomplete one: then it is damage, not a torn write. */
 static bool has_later_batch(const struct buffer *bytes, size_t at)
 {
 	static const char magic[4] = {'H', 'F', 'R', 'B'};
@@ -149,7 +150,7 @@ static void forget_file(struct recovery *recovery)
 	recovery->file = -1;
 }
 
-/** The stream's file, open, and with nothing in it that is not known to count. */
+/** Opens the file of a stream as recovery->file, and cuts it to the length known so far. */
 static int open_file(struct recovery *recovery, struct raw_stream *stream)
 {
 	char name[RAW_FILE_NAME_SIZE];
@@ -186,7 +187,7 @@ static int compare_sizes(const void *a, const void *b)
 	return (left->id > right->id) - (left->id < right->id);
 }
 
-/** Looks only: the file has what the journal does not, which is all up to here. */
+/** Like open_file(), but only compares sizes: the file must have all bytes up to here. */
 static void look_at_file(struct recovery *recovery, struct raw_stream *stream)
 {
 	const struct raw_sizes *sizes = recovery->sizes;
@@ -256,7 +257,10 @@ static int apply(struct recovery *recovery, const struct raw_record *record)
 	}
 }
 
-/** All that there was begins a segment: it is needed of the first, or if batches are missing in front of it. */
+/**
+ * Begins a snapshot. It replaces the state if it is the first one, or if batches before it are
+ * missing.
+ */
 static void reset(struct recovery *recovery, struct raw_record *record, uint64_t number)
 {
 	struct raw_found *found = recovery->found;
@@ -301,7 +305,7 @@ static int read_segment(struct recovery *recovery, const char *name, const struc
 	bool is_ours = bytes->len >= at && memcmp(bytes->data, RAW_SEGMENT_MAGIC, at) == 0;
 	if (!is_ours && bytes->len >= at && memcmp(bytes->data, "HFRAW", 5) == 0) {
 		recovery->found->why = xprintf(
-			"streams/journal/%s is of another version of holdfast; this one reads 1",
+			"streams/journal/%s has a format that this program does not know; it reads version 1",
 			name);
 		return -ENOTSUP;
 	}
@@ -311,9 +315,9 @@ static int read_segment(struct recovery *recovery, const char *name, const struc
 		int r = apply_batch(recovery, bytes->data + at + RAW_BATCH_HEADER_SIZE,
 			len - RAW_BATCH_HEADER_SIZE, number, begins);
 		if (r < 0) {
-			recovery->found->why =
-				xprintf("streams/journal/%s: a batch at byte %zu: %s", name, at,
-					r == -EBADMSG ? "it makes no sense" : strerror(-r));
+			recovery->found->why = xprintf("streams/journal/%s: batch at byte %zu: %s",
+				name, at,
+				r == -EBADMSG ? "its records are inconsistent" : strerror(-r));
 			return r;
 		}
 		begins = false;
@@ -322,7 +326,7 @@ static int read_segment(struct recovery *recovery, const char *name, const struc
 	recovery->found->loose = bytes->len - at;
 	if (has_later_batch(bytes, at)) {
 		recovery->found->why = xprintf(
-			"streams/journal/%s is damaged at byte %zu, and more is behind that", name,
+			"streams/journal/%s is damaged at byte %zu, but whole batches follow", name,
 			at);
 		return -EBADMSG;
 	}
@@ -337,7 +341,7 @@ static int read_segments(struct recovery *recovery, char **names, size_t count)
 		r = disk_read_file(recovery->dirs->journal_fd, names[i], SIZE_MAX, &bytes);
 		if (r < 0) {
 			recovery->found->why = xprintf(
-				"streams/journal/%s cannot be read: %s", names[i], strerror(-r));
+				"cannot read streams/journal/%s: %s", names[i], strerror(-r));
 		} else {
 			r = read_segment(recovery, names[i], &bytes);
 		}
@@ -351,7 +355,7 @@ static int read_segments(struct recovery *recovery, char **names, size_t count)
 
 /* --- files --- */
 
-/** Each stream has its bytes, and nothing behind them. */
+/** Checks that the file of a stream has all its bytes, and cuts off excess ones. */
 static int check_file(struct recovery *recovery, struct raw_stream *stream)
 {
 	char name[RAW_FILE_NAME_SIZE];
@@ -380,15 +384,15 @@ static int check_files(struct recovery *recovery)
 		r = r < 0 ? r : check_file(recovery, stream);
 		if (stream->is_damaged) {
 			diag(DIAG_ERROR,
-				"stream %s: bytes of it are missing in streams/data/%016" PRIx64
-				"; it is neither read nor written",
+				"stream %s: streams/data/%016" PRIx64
+				" is too short; the stream can only be deleted",
 				stream->name, stream->id);
 		}
 	}
 	return r;
 }
 
-/** Files of streams that there are no more, or that were never durable. */
+/** Deletes files of streams that no longer exist or never became durable. */
 static int remove_files(struct recovery *recovery)
 {
 	char **names;

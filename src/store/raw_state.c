@@ -1,4 +1,4 @@
-/* Raw streams in memory: what the records of their journal make of them. */
+/* Raw streams in memory, and how journal records change them. */
 #include "raw_internal.h"
 
 #include <stdlib.h>
@@ -78,7 +78,7 @@ void raw_state_append(struct raw_stream *stream, const struct raw_record *record
 	stream->length += record->len;
 }
 
-/* --- all of them --- */
+/* --- all streams --- */
 
 struct raw_state *raw_state_create(void)
 {

@@ -1,37 +1,37 @@
 /*
- * Recovery: what is in a data directory becomes the running state again.
+ * Recovery: restores the running state from a data directory. The cases and what is done:
  *
  *   found                                     decision
- *   a segment, record or folder of a format   the server does not start, and has changed nothing
- *     that we do not read
- *   journal: torn batch at the end            cut, noted; nothing of it was acknowledged
- *   journal: newest segment without a header  removed; kept in set-aside/ if there is more in it
- *   journal: segment that no later one names  removed: its batches were refused, or are in the logs
- *   journal: a damaged record before the end  that session is set aside, the server goes on
- *   journal: damage that hides whose it is    the server does not start: two things broke at once
+ *   a segment, record or folder whose format  the server does not start, and has changed nothing
+ *     this program does not know
+ *   journal: torn batch at the end            cut off, logged; nothing in it was acknowledged
+ *   journal: newest segment without a header  removed if blank, otherwise moved to set-aside/
+ *   journal: segment outside the chain        removed: its batches were refused, or are in the logs
+ *   journal: a damaged record before the end  its session is set aside, the server starts
+ *   journal: damage of unknown sessions       the server does not start: two things broke at once
  *   session deleted in the journal            a folder of that epoch is removed
- *   session created in the journal, no        the folder is made again from the journal
+ *   session created in the journal, no        the folder is created from the journal
  *     folder
- *   folder without metadata, in the journal   metadata is written again from the CREATE record
- *   the same, and its name was deleted        made again from the journal, which has all of it: whose
- *     before                                  log the folder holds is not known
- *   folder without metadata, empty log        half-made or refused, never acknowledged: removed
- *   metadata is damaged, not in the journal   set aside, also when the log is empty
- *   log: goes on behind its metadata          those lines are read; a torn tail is cut, noted; the
- *                                             journal's replay appends it again
- *   log: ends before its metadata's log_size  damaged: set aside as it is
- *   log: another event ends there             damaged: set aside as it is
+ *   folder without metadata, in the journal   metadata is written from the CREATE record
+ *   the same, after a session of that name    created from the journal, which has all of it; the
+ *     was deleted                             folder's log might be that of the deleted session
+ *   folder without metadata, empty log        incomplete or refused, never acknowledged: removed
+ *   metadata damaged, not in the journal      set aside, even if the log is empty
+ *   log: longer than log_size in metadata     the extra lines are read; a torn tail is cut off and
+ *                                             logged, and replay appends it again
+ *   log: shorter than log_size in metadata    damaged: set aside unchanged
+ *   log: another event ends at log_size       damaged: set aside unchanged
  *   log: damaged before that                  found when it is read: those events are refused
- *   index missing, short or wrong             made again from the log when it is needed
- *   index, keys: longer than metadata knows   cut; made again from the log's tail
- *   keys missing, short or damaged            made again from the log and its own good lines when a
+ *   index missing, short or wrong             rebuilt from the log when it is needed
+ *   index, keys: longer than metadata says    cut, and completed from the log's tail
+ *   keys missing, short or damaged            rebuilt from the log and the file's good lines when a
  *                                             name is looked up
- *   log: begins with first_seq, not base_seq  its pruned lines are gone; metadata is written again
- *   log: goes on behind the journal's end     the log is right (the session sees to that)
- *   anything else that does not fit           that session is set aside, the server goes on
- *   a session's file gives EIO                it stays as it is, unread, and so does the journal;
- *                                             it is tried again
- *   any other call fails                      the server does not start; the next start finds all
+ *   log: begins with first_seq, not base_seq  its pruned lines are gone; metadata is rewritten
+ *   log: goes beyond the journal's end        the log is right (the session handles that)
+ *   any other inconsistency                   its session is set aside, the server starts
+ *   EIO from a session's file                 the session is left out and retried later; it and the
+ *                                             journal stay unchanged
+ *   any other call fails                      the server does not start; the next start retries all
  */
 #include "recover_internal.h"
 #include "repair.h"
@@ -47,17 +47,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/** What the journal says last of a session's life. */
+/** The last creation or deletion of a session in the journal. */
 struct fate {
 	uint64_t epoch;
 	bool deleted;
-	bool had_another; /* a session of that name was deleted before */
+	bool had_another; /* the journal has a deletion of a session with this id */
 	int64_t ts;
 	struct buffer data; /* of its RECORD_CREATE */
 	char *id;
 };
 
-/** The key of one life of a session: its epoch and its name. */
+/** Makes the key of one session among those that had the same id: its epoch and id. */
 static void life_key(uint64_t epoch, const char *id, size_t id_len, struct buffer *out)
 {
 	pack_le(out, epoch, 8);
@@ -81,7 +81,7 @@ static bool was_deleted(const struct recovery *rec, const char *id, uint64_t epo
 	return was;
 }
 
-/** Whether a record is of the session that alone is wanted, if it is only one. */
+/** Returns whether the record belongs to a session that is being recovered (rec->only). */
 static bool is_wanted(const struct recovery *rec, const struct record *record)
 {
 	return !rec->only || (strlen(rec->only) == record->id_len &&
@@ -125,7 +125,7 @@ static void set_aside(struct recovery *rec, const char *id, const char *why)
 	}
 }
 
-/** A session that is to be repaired does without the rest of what the journal has of it. */
+/** Ignores the remaining records of a session that is being repaired. */
 static int give_up_records(struct recovery *rec, struct session_log *log, const char *why)
 {
 	repair_note_journal(log, why);
@@ -139,7 +139,10 @@ static bool is_to_repair(const struct recovery *rec, const char *id)
 	return repair && (!repair->only || strcmp(repair->only, id) == 0);
 }
 
-/** Behind a damaged record, nothing that the journal has of the session means anything. */
+/**
+ * Returns whether to ignore a record because an earlier one of its session is damaged (repair
+ * only).
+ */
 static bool is_given_up(struct recovery *rec, struct session_log *log)
 {
 	if (!is_to_repair(rec, log->id) || !recover_is_damaged(rec, log->id, log->epoch)) {
@@ -158,9 +161,9 @@ int recover_replay(struct recovery *rec, const struct record *record)
 		return 0;
 	}
 	if (!record_is_known(record)) {
-		return 0; /* it may be left out, or we had not begun */
+		return 0; /* unknown kinds that must not be ignored have prevented the start */
 	}
-	/* The journal may go only when all that it speaks of is on disk by itself. */
+	/* Segments can be deleted only when the session's own files have all of this. */
 	log->dirty = true;
 	if (record->kind == RECORD_CREATE || record->kind == RECORD_DELETE) {
 		return 0;
@@ -183,8 +186,9 @@ int recover_replay(struct recovery *rec, const struct record *record)
 }
 
 /**
- * A session that could not be read. When that may be its files' own fault it stays out, as it is,
- * and the journal keeps what it has of it; when it is the machine's, all of it would fare the same.
+ * Handles a session whose files cannot be read. EIO can concern these files alone: the session is
+ * left out, unchanged, and its records stay in the journal. Any other error would hit all sessions,
+ * so the server does not start.
  */
 static int leave_out(struct recovery *rec, const char *id, int error)
 {
@@ -193,7 +197,7 @@ static int leave_out(struct recovery *rec, const char *id, int error)
 			rec, error, "session %s cannot be read: %s", id, strerror(-error));
 	}
 	if (!rec->only) {
-		diag(DIAG_ERROR, "session %s cannot be read: %s; it is tried again", id,
+		diag(DIAG_ERROR, "session %s cannot be read: %s; this is retried", id,
 			strerror(-error));
 	}
 	left_out_add(rec->store, id);
@@ -208,7 +212,7 @@ static bool log_is_empty(struct store *store, const char *id)
 	return fstatat(store->sessions_fd, path, &st, 0) < 0 ? errno == ENOENT : st.st_size == 0;
 }
 
-/** Takes the folder of an earlier life away, before the next one is made in its place. */
+/** Removes the folder of a deleted session, to make room for a new one with the same id. */
 static int remove_old(struct recovery *rec, const char *id, const struct fate *fate)
 {
 	if (remove_folder(rec->store->sessions_fd, id)) {
@@ -222,7 +226,7 @@ static int remove_old(struct recovery *rec, const char *id, const struct fate *f
 				      : 0;
 }
 
-/** Reads what the folder holds, now that it is known whose it is. */
+/** Recovers the session in a folder, once its metadata is known or made up. */
 static int load_log(struct recovery *rec, const char *id, struct metadata *meta, bool has_meta)
 {
 	const char *why;
@@ -268,7 +272,7 @@ static int load_session(struct recovery *rec, const char *id)
 			.facts_ops = store->ops->facts,
 			.facts = create_facts(store, fate)};
 	} else if (r == -ENOENT && log_is_empty(store, id)) {
-		diag(DIAG_WARN, "session %s was half-made and never acknowledged: removed", id);
+		diag(DIAG_WARN, "session %s was incomplete and never acknowledged: removed", id);
 		remove_folder(store->sessions_fd, id);
 		return 0;
 	} else if (!has_meta && is_to_repair(rec, id)) {
@@ -300,8 +304,8 @@ static int each_folder(struct recovery *rec, int (*visit)(struct recovery *rec, 
 }
 
 /**
- * A session that the journal made and whose folder never reached the disk. Where there is a folder,
- * it was left out.
+ * Creates a session that is in the journal but has no folder on disk. If its folder exists, the
+ * session was left out.
  */
 static void make_missing(void *value, void *arg)
 {
@@ -333,7 +337,7 @@ static void make_missing(void *value, void *arg)
 	}
 }
 
-/** What a deletion left when the server was stopped in the middle of it. */
+/** Completes deletions that were interrupted when the server stopped. */
 static void empty_trash(struct store *store)
 {
 	char **names;
@@ -355,7 +359,7 @@ static void free_fate(void *value, void *arg)
 	free(fate);
 }
 
-/* --- the first look --- */
+/* --- version check --- */
 
 static int look_at_record(struct recovery *rec, const struct record *record)
 {
@@ -383,10 +387,7 @@ static int look_at_folder(struct recovery *rec, const char *id)
 	return r;
 }
 
-/**
- * Reads all that has a version before anything is changed. What a later program wrote is left as it
- * is then, for that one.
- */
+/** Checks all versions before anything is changed, so that data of a later program stays intact. */
 static int look_around(struct recovery *rec)
 {
 	rec->only_looks = true;
@@ -405,8 +406,8 @@ static int look_around(struct recovery *rec)
 }
 
 /**
- * A folder that was set aside, and one that was removed, must not come back in the place of one
- * that is made under its name from now on.
+ * Makes moves and removals of folders durable: after a crash an old folder must not reappear in
+ * place of a new one with the same name.
  */
 static int sync_folders(struct store *store)
 {
@@ -417,12 +418,12 @@ static int sync_folders(struct store *store)
 	return r == -ENOSPC || r == -EDQUOT ? 0 : r;
 }
 
-/** The records that were kept when a session was set aside, and then those of the journal. */
+/** Replays the records kept with sessions that were set aside (repair only), then the journal. */
 static int replay_all(struct recovery *rec)
 {
 	int r = 0;
 	if (rec->store->repair) {
-		hash_destroy(rec->damaged); /* it is met once more, in order */
+		hash_destroy(rec->damaged); /* the walk notes damage again, in order */
 		rec->damaged = hash_create();
 	}
 	list_for_each(link, &rec->store->logs) {
@@ -438,7 +439,7 @@ static int replay_all(struct recovery *rec)
 	return r < 0 ? r : recover_walk_journal(rec, recover_replay);
 }
 
-/* --- the whole --- */
+/* --- recovery --- */
 
 struct recovery recovery_begin(struct store *store, char **ret_why)
 {
@@ -499,9 +500,9 @@ int recover(struct store *store, char **ret_why)
 	return r;
 }
 
-/* --- one that was left out --- */
+/* --- sessions left out --- */
 
-/** Whether its files can be read again, before the journal is. */
+/** Tries to read the session's files, before the whole journal is read for it. */
 static int probe(struct store *store, const char *id)
 {
 	struct metadata meta = {0};
@@ -518,7 +519,7 @@ static int probe(struct store *store, const char *id)
 	return r == -ENOENT || r == -EBADMSG ? 0 : r;
 }
 
-/** The journal as it was at the start: nothing that came later is of the session. */
+/** Lists the segments that existed at the start: later ones have nothing of the session. */
 static int list_found_segments(struct recovery *rec)
 {
 	int r = recover_list_segments(rec);
@@ -533,7 +534,7 @@ int recover_left_out(struct recovery *rec, const char *id, visit_record visit)
 {
 	struct store *store = rec->store;
 	int r = probe(store, id);
-	rec->only_looks = true; /* the journal is in use, and was put in order at the start */
+	rec->only_looks = true; /* the journal is in use, and its tail was cut at the start */
 	if (r == 0) {
 		r = list_found_segments(rec);
 	}

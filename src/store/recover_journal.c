@@ -1,4 +1,4 @@
-/* Recovery's way through the journal: which segments count, and what their batches hold. */
+/* Reads the journal for recovery: finds the segments that count, and visits their records. */
 #include "recover_internal.h"
 #include "repair.h"
 
@@ -28,7 +28,7 @@ int recover_refuse_foreign(
 	struct recovery *rec, const char *dir, const char *name, const struct buffer *what)
 {
 	return recover_refuse(rec, -ENOTSUP,
-		"%s/%s cannot be read: %.*s. Nothing has been changed: start the program that is needed, or restore the data directory from a copy of this program's time",
+		"%s/%s cannot be read: %.*s. Nothing has been changed: start a matching program, or restore a copy of the data directory that this program has made",
 		dir, name, (int)what->len, what->data);
 }
 
@@ -41,10 +41,13 @@ int recover_list_segments(struct recovery *rec)
 	return r;
 }
 
-/** Cuts a torn tail off, for good: this segment will not be the newest the next time it is read. */
+/**
+ * Cuts off a torn tail durably: in the next recovery this segment is not the newest, where tails
+ * can be torn.
+ */
 static int cut_segment(struct store *store, const char *name, size_t len)
 {
-	diag(DIAG_WARN, "journal segment %s: a torn batch is cut off at byte %zu", name, len);
+	diag(DIAG_WARN, "journal segment %s: cut off a torn batch at byte %zu", name, len);
 	int fd = disk->openat(store->journal.dir_fd, name, O_WRONLY | O_CLOEXEC, 0);
 	if (fd < 0) {
 		return -errno;
@@ -67,14 +70,14 @@ bool recover_set_aside(struct store *store, int from_fd, const char *name, const
 			strerror(errno));
 		return false;
 	}
-	diag(DIAG_ERROR, "%s: %s; it is set aside as %s", name, why, to);
+	diag(DIAG_ERROR, "%s: %s; set aside as %s", name, why, to);
 	return true;
 }
 
 /**
- * The newest segment has no good header: the power went before it was on disk, and nothing in it
- * was acknowledged. If there is more in it than such a beginning, it is kept for a human to look
- * at.
+ * Removes the newest segment, whose header is not good: power was lost before the header was on
+ * disk, so nothing in it was acknowledged. If it is more than a blank beginning, it is kept in
+ * set-aside/ for inspection.
  */
 static void drop_headless(
 	struct recovery *rec, const char *name, const struct journal_reader *reader)
@@ -88,7 +91,7 @@ static void drop_headless(
 		"the newest segment of the journal has no good header");
 }
 
-/** Its file is no more. */
+/** Removes a segment from rec->segments. */
 static void forget_segment(struct recovery *rec, size_t i)
 {
 	rec->segment_count--;
@@ -114,7 +117,7 @@ int recover_look_at_segments(struct recovery *rec)
 	return r;
 }
 
-/** Reads the header of a segment, and what it tells of the one before it. */
+/** Reads the header of a segment, which names the segment before it and that one's length. */
 static int read_before(struct recovery *rec, uint64_t number, struct link_of_chain *ret_before)
 {
 	char name[32];
@@ -129,12 +132,12 @@ static int read_before(struct recovery *rec, uint64_t number, struct link_of_cha
 	return r;
 }
 
-/** What follows in the segment is lost to all sessions; later ones begin with snapshots. */
+/** Repair: gives up the rest of a segment. Later segments begin with snapshots. */
 static void do_without_rest(struct recovery *rec, const char *name, size_t valid)
 {
 	if (!rec->store->journal_is_damaged) {
 		diag(DIAG_ERROR,
-			"journal segment %s is damaged at byte %zu: what follows there is lost, and it does not tell of which sessions",
+			"journal segment %s is damaged at byte %zu: the rest of it is lost, and the sessions concerned are unknown",
 			name, valid);
 		repair_keep_segment(rec->store, name);
 	}
@@ -142,9 +145,10 @@ static void do_without_rest(struct recovery *rec, const char *name, size_t valid
 }
 
 /**
- * Leaves in `segments` those that count, each with its end. A segment that the chain does not lead
- * to holds what was refused (its batch failed, and the next one began behind the one before it), or
- * was to be deleted.
+ * Follows the headers from the newest segment back. *ret_chain (caller frees) has the segments that
+ * count, newest first. Any other segment has only refused batches (its write failed, and the next
+ * segment names the one before it), or was about to be deleted; those that are newer than the one
+ * wanted next are deleted here, unless rec->only_looks.
  */
 static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, size_t *ret_count)
 {
@@ -165,7 +169,7 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 				forget_segment(rec, i);
 				continue;
 			}
-			break; /* the one before it was deleted, and so were these to be */
+			break; /* the wanted segment was deleted; these were about to be */
 		}
 		int r = read_before(rec, number, &before);
 		if (r == -EBADMSG && !count) {
@@ -184,7 +188,7 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 		if (r == -EBADMSG) {
 			free(chain);
 			return recover_refuse(rec, -EBADMSG,
-				"journal segment %016llx has no good header, which no crash does to one that others follow; restore the data directory from a copy, or run holdfast repair to go on without what is damaged",
+				"journal segment %016llx has no good header, although others follow; no crash does that. Restore a copy of the data directory, or run holdfast repair to continue without the damaged part",
 				(unsigned long long)number);
 		}
 		if (r < 0) {
@@ -257,7 +261,7 @@ int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool m
 	}
 	if (is_damaged) {
 		return recover_refuse(rec, -EBADMSG,
-			"journal segment %s is damaged at byte %zu, in a place where no crash can do that, and does not tell which sessions that concerns; restore the data directory from a copy, or run holdfast repair to go on without what is damaged",
+			"journal segment %s is damaged at byte %zu, where no crash can cause it, and the sessions concerned are unknown. Restore a copy of the data directory, or run holdfast repair to continue without the damaged part",
 			name, *ret_valid);
 	}
 	return r;
@@ -277,9 +281,9 @@ int recover_walk_journal(struct recovery *rec, visit_record visit)
 }
 
 /**
- * The last batch is written once more: if its sync has failed in an earlier life of the server, the
- * next one would not write it. That it cannot be (on a disk without room, say) is no harm
- * otherwise.
+ * Syncs a segment. The last batch of the newest one is written again first: if its sync failed in
+ * an earlier run of the server, the kernel takes it for written, and another sync would do nothing.
+ * A failure of this write (a full disk, for instance) does no other harm and is only logged.
  */
 static int sync_segment(struct recovery *rec, struct link_of_chain link, bool is_newest)
 {
@@ -289,8 +293,9 @@ static int sync_segment(struct recovery *rec, struct link_of_chain link, bool is
 	if (is_newest && rec->last_batch) {
 		int r = journal_rewrite(dir_fd, name, rec->last_batch, rec->last_len);
 		if (r < 0) {
-			diag(DIAG_WARN, "journal segment %s: its end cannot be written again: %s",
-				name, strerror(-r));
+			diag(DIAG_WARN,
+				"journal segment %s: its last batch cannot be rewritten: %s", name,
+				strerror(-r));
 		}
 	}
 	return disk_sync(dir_fd, name, O_RDONLY);
@@ -310,11 +315,10 @@ int recover_sync_journal(struct recovery *rec)
 		r = -errno;
 	}
 	if (r == -ENOSPC || r == -EDQUOT) {
-		diag(DIAG_WARN, "the journal's end cannot be put on disk: %s", strerror(-r));
+		diag(DIAG_WARN, "the journal cannot be synced: %s", strerror(-r));
 		return 0;
 	}
 	return r < 0 && !*rec->ret_why
-		       ? recover_refuse(rec, r, "the journal's end cannot be put on disk: %s",
-				 strerror(-r))
+		       ? recover_refuse(rec, r, "the journal cannot be synced: %s", strerror(-r))
 		       : r;
 }

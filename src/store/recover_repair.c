@@ -1,6 +1,6 @@
 /*
- * Recovery for a repair: sessions that were set aside come back, with the records that the journal
- * had of them, and what a repair that was killed had decided is done.
+ * The part of recovery that serves holdfast repair: completes interrupted repairs, brings back
+ * sessions that were set aside, and keeps and replays the journal records of such sessions.
  */
 #include "recover_internal.h"
 #include "repair.h"
@@ -19,7 +19,7 @@
 
 #define SEGMENT_ENDING ".journal"
 
-/* --- what was decided --- */
+/* --- interrupted repairs --- */
 
 static bool is_fresh_log(const char *name)
 {
@@ -48,7 +48,7 @@ static int unlink_all(int dir_fd, bool (*is_wanted)(const char *name))
 	return r;
 }
 
-/** The log that metadata.json speaks of takes its place, and others that were begun go. */
+/** Renames the new log of metadata.json's epoch over events.jsonl, and deletes other new logs. */
 static int finish_one(struct store *store, const char *id)
 {
 	struct metadata meta;
@@ -65,11 +65,14 @@ static int finish_one(struct store *store, const char *id)
 	r = r == -ENOENT || r == -EBADMSG ? 0 : r;
 	bool is_there = has_epoch && faccessat(dir_fd, fresh, F_OK, 0) == 0;
 	if (is_there) {
-		diag(DIAG_INFO, "session %s: its repair is finished", id);
+		diag(DIAG_INFO, "session %s: completed an interrupted repair", id);
 		r = disk->renameat(dir_fd, fresh, dir_fd, "events.jsonl") < 0 ? -errno : 0;
 	}
 	r = r < 0 ? r : unlink_all(dir_fd, is_fresh_log);
-	/* The records have been taken by then; else they are needed by the next repair. */
+	/*
+	 * If the new log is in place, the kept records were applied; otherwise the next repair
+	 * needs them.
+	 */
 	r = r == 0 && is_there ? unlink_all(dir_fd, is_segment) : r;
 	if (r == 0 && disk->fsync(dir_fd) < 0) {
 		r = -errno;
@@ -124,9 +127,9 @@ int repair_finish_all(struct store *store)
 	return r == -ENOSPC || r == -EDQUOT ? 0 : r;
 }
 
-/* --- what was set aside --- */
+/* --- sessions set aside --- */
 
-/** The id in <id>.<number>; false if it is no folder of a session. */
+/** Splits <id>.<number>. Returns false if the name has another form. */
 static bool parse_set_aside(const char *name, char id[160], unsigned long *ret_number)
 {
 	const char *dot = strrchr(name, '.');
@@ -151,7 +154,7 @@ struct aside {
 	unsigned long number;
 };
 
-/** The newest first, of each session. */
+/** Orders by id, the newest (highest number) first. */
 static int compare_asides(const void *a, const void *b)
 {
 	const struct aside *one = a;
@@ -160,7 +163,10 @@ static int compare_asides(const void *a, const void *b)
 	return r ? r : (one->number < other->number) - (one->number > other->number);
 }
 
-/** The folders of sessions in set-aside/ whose place is free, one of each. */
+/**
+ * Lists the newest folder in set-aside/ of each session that has none in sessions/. The caller
+ * frees *ret.
+ */
 static int list_asides(struct store *store, struct aside **ret, size_t *ret_count)
 {
 	char **names;
@@ -245,10 +251,10 @@ struct metadata repair_guess_metadata(struct store *store, const char *id)
 		.facts = store->ops->facts->create("{}", 2)};
 }
 
-/* --- the records of a session that is set aside --- */
+/* --- journal records of sessions set aside --- */
 
 struct finder {
-	struct recovery rec; /* the first member: the walk hands it on */
+	struct recovery rec; /* must be first: look_for() casts it back */
 	const char *id;
 	bool found;
 };
@@ -273,7 +279,7 @@ void repair_keep_records(struct recovery *rec, const char *id)
 	finder.rec.ret_why = &why;
 	int r = recover_walk_journal(&finder.rec, look_for);
 	free(why);
-	/* Those that it has already are older than the journal's, and whole without them. */
+	/* If it already has kept segments, those are older and complete by themselves. */
 	if (r == 0 && finder.found &&
 		disk_list(store->sessions_fd, id, is_segment, &names, &count) == 0 && !count) {
 		for (size_t i = 0; i < rec->segment_count; i++) {
@@ -283,8 +289,8 @@ void repair_keep_records(struct recovery *rec, const char *id)
 			snprintf(to, sizeof(to), "%s/%s", id, name);
 			if (linkat(store->journal.dir_fd, name, store->sessions_fd, to, 0) < 0) {
 				diag(DIAG_WARN,
-					"session %s: what the journal has of it cannot be kept: %s",
-					id, strerror(errno));
+					"session %s: its journal records cannot be kept: %s", id,
+					strerror(errno));
 			}
 		}
 	}
@@ -300,7 +306,7 @@ int repair_replay_kept(struct recovery *rec, struct session_log *log, bool *ret_
 	disk_list_free(names, count);
 	*ret_had = r == 0 && count;
 	if (r < 0 || !count) {
-		return r == -ENOENT ? 0 : r; /* its folder is made later */
+		return r == -ENOENT ? 0 : r; /* its folder does not exist yet */
 	}
 	int dir_fd =
 		disk->openat(store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);

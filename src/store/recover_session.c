@@ -1,6 +1,6 @@
 /*
- * One session's folder becomes a log again. What metadata.json says is certain is not read, but for
- * the line it ends with; what follows it is.
+ * Recovers the log of one session from its folder. Of the part that metadata.json says is certain,
+ * only the last line is read; everything behind it is.
  */
 #include "repair.h"
 #include "store_internal.h"
@@ -26,21 +26,21 @@ static int take_line(void *arg, const struct event_view *view, uint64_t offset, 
 	return 0;
 }
 
-/** Reads what the log has behind its metadata, and cuts off what is torn. */
+/** Reads the lines behind log->size, and cuts off a torn tail. */
 static int take_rest(struct session_log *log, int fd, uint64_t size)
 {
 	int r = log_scan(fd, log->size, size, take_line, log);
 	if (r < 0 || log->size == size) {
 		return r < 0 ? r : 0;
 	}
-	diag(DIAG_WARN, "session %s: %llu bytes of a torn tail are cut off its log after seq %llu",
+	diag(DIAG_WARN, "session %s: cut %llu bytes of a torn tail off its log after seq %llu",
 		log->id, (unsigned long long)(size - log->size), (unsigned long long)log->last_seq);
 	log->dirty = true;
 	return disk->ftruncate(fd, (off_t)log->size) < 0 ? -errno : 0;
 }
 
 struct first_line {
-	uint64_t seq; /* 0: it cannot be read */
+	uint64_t seq; /* 0: unreadable */
 };
 
 static int see_first(void *arg, const struct event_view *view, uint64_t offset, size_t len)
@@ -50,7 +50,10 @@ static int see_first(void *arg, const struct event_view *view, uint64_t offset, 
 	return 1;
 }
 
-/** Whether a file without the pruned events was put in place before metadata.json said so. */
+/**
+ * If a log without the pruned events is already in place, but not yet in metadata.json, takes that
+ * over.
+ */
 static int look_for_new_file(struct session_log *log, int fd, uint64_t size)
 {
 	struct first_line first = {0};
@@ -101,7 +104,7 @@ static bool is_to_repair(const struct session_log *log)
 	return repair && (!repair->only || strcmp(repair->only, log->id) == 0);
 }
 
-/** The same, of a log that is read to its end, and kept if it is damaged. */
+/** Like check_log(), for repair: reads the whole log, and accepts a damaged one (log->repair). */
 static int check_or_repair(struct session_log *log, bool is_guessed)
 {
 	int r = repair_look(log, !is_guessed, is_guessed ? "metadata.json is damaged" : NULL);

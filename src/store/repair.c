@@ -1,3 +1,6 @@
+/*
+ * Finds the damage of a log, and writes the log anew without it (repair.h has the order of steps).
+ */
 #include "repair.h"
 
 #include "holdfast/diag.h"
@@ -11,7 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Without metadata nothing tells how many events there were: so many may be missing at one place. */
+/*
+ * Most events that can be missing in one place if the metadata, which has their number, is damaged.
+ */
 #define JUMP_MAX 1000000
 /* The new file is written in pieces of this size. */
 #define PIECE_SIZE ((size_t)1 << 20)
@@ -20,31 +25,32 @@ struct repair {
 	const char *why; /* static text */
 	bool has_metadata;
 	uint64_t certain; /* the last event that metadata.json says is in the file */
-	uint64_t scanned; /* the last one that the file has or should have */
-	uint64_t lost;
-	uint64_t found; /* of them, those that the journal had */
-	struct hash *events; /* struct event, by seq: what it had */
+	uint64_t scanned; /* the last event that the file has or should have */
+	uint64_t lost; /* events missing in the file */
+	uint64_t found; /* of these, recovered from the journal */
+	struct hash *events; /* struct event, by seq: recovered from the journal */
 	struct buffer names; /* without metadata: lines of keys.jsonl that inputs gave */
 	bool is_done;
 };
 
-/** Goes over the good lines that can be of the log, in their order. */
+/** A pass over the good lines of a log, in order. */
 struct walk {
 	struct repair *repair;
 	struct session_log *log;
-	uint64_t next; /* the first seq that has not been met */
+	uint64_t next; /* the next seq expected */
 	bool has_begun;
-	uint64_t bad; /* lines that do not belong there, in front of the last that does */
-	uint64_t bad_since;
+	uint64_t bad; /* lines that do not belong to the log, before the last one that does */
+	uint64_t bad_since; /* such lines after that */
 	uint64_t lost;
 	int (*see)(struct walk *walk, const struct event_view *view, const char *line, size_t len);
-	/* While the new file is written. */
+	/* Only while the new file is written. */
 	int fd;
 	struct buffer out;
 	uint64_t size;
 	int64_t ts;
 };
 
+/** Returns whether a good line can be the next of the log. */
 static bool belongs(const struct walk *walk, const struct event_view *view)
 {
 	const struct repair *repair = walk->repair;
@@ -99,9 +105,9 @@ static int open_log(const struct session_log *log)
 	return fd < 0 ? -errno : fd;
 }
 
-/* --- the look --- */
+/* --- detection --- */
 
-/** What metadata.json does not have of the log's events, its facts take from them. */
+/** Adds an event that metadata.json does not include to the session's facts. */
 static int fold(struct walk *walk, const struct event_view *view, const char *line, size_t len)
 {
 	struct session_log *log = walk->log;
@@ -120,7 +126,10 @@ static int fold(struct walk *walk, const struct event_view *view, const char *li
 	return 0;
 }
 
-/** Names that events do not tell; nothing says how many lines of the file count. */
+/**
+ * Takes the names that cannot be derived from events. Without metadata all good lines of the file
+ * count.
+ */
 static void take_names(struct session_log *log, struct repair *repair)
 {
 	struct buffer bytes = {0};
@@ -144,7 +153,7 @@ static void take_names(struct session_log *log, struct repair *repair)
 	buffer_finish(&bytes);
 }
 
-/** The log is what can be had of it, and its files stay as they are. */
+/** Fills the log in memory with what is readable. The files stay unchanged. */
 static int take_damaged(struct session_log *log, struct repair *repair, int fd)
 {
 	struct stat st = {0};
@@ -248,7 +257,7 @@ bool session_log_get_repair(const struct session_log *log, struct store_repaired
 	return repair != NULL;
 }
 
-/* --- the new log --- */
+/* --- new log --- */
 
 static struct event *get_event(const struct repair *repair, uint64_t seq)
 {
@@ -267,7 +276,7 @@ static int put(struct walk *walk, const char *bytes, size_t len, bool is_end)
 	return r;
 }
 
-/** Without metadata, keys.jsonl is made anew. */
+/** Without metadata keys.jsonl is rebuilt, so collects the names of each event. */
 static void take_event_names(struct walk *walk, const struct event_view *view)
 {
 	if (!walk->repair->has_metadata) {
@@ -289,7 +298,7 @@ static int put_event(struct walk *walk, struct event *event)
 	return r;
 }
 
-/** The time of what follows a gap that nothing is in front of. */
+/** Writes gap events `from` to `to`, with time `ts`. */
 static int put_gap(struct walk *walk, uint64_t from, uint64_t to, int64_t ts)
 {
 	int r = 0;
@@ -301,7 +310,10 @@ static int put_gap(struct walk *walk, uint64_t from, uint64_t to, int64_t ts)
 	return r;
 }
 
-/** Events that the file does not have: from the journal, and where that has none, gaps. */
+/**
+ * Writes events that the file lacks: those recovered from the journal, and gaps for the others. A
+ * gap gets the time of the event before it, or `ts_behind` if there is none.
+ */
 static int put_missing(struct walk *walk, uint64_t from, uint64_t to, int64_t ts_behind)
 {
 	int r = 0;
@@ -339,7 +351,7 @@ static int write_lines(struct walk *walk, int old_fd)
 	const struct session_log *log = walk->log;
 	struct repair *repair = walk->repair;
 	struct buffer *names = &walk->log->keys.unwritten;
-	struct buffer behind = *names; /* of events that the journal had behind the log */
+	struct buffer behind = *names; /* of events that replay appended after the log's last one */
 	*names = repair->names;
 	repair->names = (struct buffer){0};
 	repair->found = 0;
@@ -347,7 +359,7 @@ static int write_lines(struct walk *walk, int old_fd)
 	if (r == 0 && walk->next <= walk->repair->scanned) {
 		r = put_missing(walk, walk->next, walk->repair->scanned, log->created_at);
 	}
-	/* What the journal had behind all that. */
+	/* Events that replay appended after the log's last one. */
 	buffer_append(names, behind.data, behind.len);
 	buffer_finish(&behind);
 	if (r == 0) {
@@ -356,7 +368,7 @@ static int write_lines(struct walk *walk, int old_fd)
 	return r == 0 && disk->fdatasync(walk->fd) < 0 ? -errno : r;
 }
 
-/** Keeps the damaged file, under the first name that is free. That it cannot be is no reason to stop. */
+/** Links the damaged file into set-aside/, under the first free name. Failure is only logged. */
 static void keep_old(const struct session_log *log, int dir_fd, const char *name)
 {
 	char to[320];
@@ -372,7 +384,7 @@ static void keep_old(const struct session_log *log, int dir_fd, const char *name
 	}
 }
 
-/** What was made of the damaged log goes. */
+/** Deletes the files derived from the damaged log. */
 static void drop_derived(int dir_fd)
 {
 	static const char *const names[] = {"events.index", "events.html.index", "events.html"};
@@ -381,6 +393,7 @@ static void drop_derived(int dir_fd)
 	}
 }
 
+/** Creates DIR/repair/<id>, durably. */
 static int begin_finishing(struct store *store, const char *id)
 {
 	char path[160];
@@ -397,7 +410,7 @@ static int begin_finishing(struct store *store, const char *id)
 	return r == 0 && disk->fsync(store->dir_fd) < 0 ? -errno : r;
 }
 
-/** The log is what has been written. */
+/** Makes the log in memory match the new file. */
 static void take_written(struct session_log *log, uint64_t size)
 {
 	log->base_seq = log->first_seq;
@@ -409,7 +422,7 @@ static void take_written(struct session_log *log, uint64_t size)
 	log_index_lose(&log->index);
 }
 
-/** The names of events that metadata.json will count as certain. */
+/** Makes the names durable that metadata.json will count as certain. */
 static int write_names(struct session_log *log, int dir_fd)
 {
 	struct file_append append;

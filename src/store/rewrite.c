@@ -1,7 +1,7 @@
 /*
- * A failed fdatasync() is not to be repeated: the kernel may have dropped what it could not write
- * and takes it for written. So the bytes are written again, after they have been read back and
- * checked.
+ * Rewrites parts of files after a failed fdatasync(). Calling fdatasync() again is not enough: the
+ * kernel may have dropped the bytes and taken them for written. So they are read back, checked and
+ * written again before the next sync.
  */
 #include "store_internal.h"
 
@@ -40,13 +40,15 @@ static int check_lines(const char *bytes, size_t len, is_line is_good)
 	return 0;
 }
 
-/** `is_good` NULL: nobody trusts the file anyway. */
+/**
+ * Rewrites the bytes between two offsets. `is_good` NULL: no check, readers of this file check it.
+ */
 static int rewrite(int dir_fd, const char *name, uint64_t from, uint64_t to, is_line is_good)
 {
 	if (from >= to) {
 		return 0;
 	}
-	/* Not the log's own descriptor, which appends wherever it stands. */
+	/* The log's own descriptor is no use: it is in append mode. */
 	int fd = disk->openat(dir_fd, name, O_RDWR | O_CLOEXEC, 0);
 	if (fd < 0) {
 		return -errno;

@@ -206,7 +206,7 @@ test('a journal that does not tell whom its damage concerns: the server says wha
 	assert.notEqual(failed.code, 0);
 	assert.match(failed.stderr, /holdfast repair/);
 	const { stdout, stderr } = await repair(0, server.dataDir);
-	assert.match(stderr, /what follows there is lost/);
+	assert.match(stderr, /the rest of it is lost/);
 	assert.match(stdout, /^hurt: /);
 	await isClean(server.dataDir);
 	assert.ok(readdirSync(join(server.dataDir, 'set-aside')).some((name) => name.includes('.journal.')));
