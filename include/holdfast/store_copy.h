@@ -1,30 +1,31 @@
 /*
- * A copy of a data directory, made while its server runs: the sessions as their metadata.json has
- * them, and the journal, which has the rest; raw streams in the same way. What is opened from it is the store at one moment
- * between the beginning and the end of the copy; whatever was durable before is in it.
+ * Copies a data directory while its server runs: sessions up to what their metadata.json says is
+ * certain, and the journal, which has the rest; likewise raw streams. Opened, the copy is the store
+ * at one moment between the beginning and the end of copying; it has everything that was durable
+ * before.
  */
 #ifndef HOLDFAST_STORE_COPY_H
 #define HOLDFAST_STORE_COPY_H
 
 #include "holdfast/store_files.h"
 
-/* A file with this name says that a directory is a backup: no server opens it. */
+/* A file of this name marks a directory as a backup, which no server opens. */
 #define STORE_BACKUP_MARK "backup.json"
 
 struct store_copy {
-	int to_fd; /* a directory for it, empty */
-	int before_fd; /* an earlier copy: what is the same there is linked, if it can be; -1: none */
-	void (*progress)(void *owner, uint64_t bytes); /* so many more, of store_check_size() */
+	int to_fd; /* an empty directory for the copy */
+	int before_fd; /* an earlier copy, to link unchanged files from if possible; -1: none */
+	void (*progress)(void *owner, uint64_t bytes); /* `bytes` more of store_check_size() */
 	void *owner;
-	/* What was done. */
+	/* Set by store_copy(). */
 	uint64_t sessions;
-	uint64_t linked; /* of them, those that were as in the earlier copy */
-	uint64_t bytes; /* that were written */
+	uint64_t linked; /* sessions linked from the earlier copy */
+	uint64_t bytes; /* written */
 };
 
 /**
- * Makes the copy; it is not synced. Blocks. Returns 0, or a negative errno with *ret_why (caller
- * frees): -EAGAIN if the journal went on faster than it could be copied.
+ * Makes the copy, without syncing it. Blocks. Returns 0, or a negative errno with *ret_why (caller
+ * frees): -EAGAIN if the server dropped journal segments faster than they could be copied.
  */
 int store_copy(const struct store_files *files, struct store_copy *copy, char **ret_why);
 

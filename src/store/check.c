@@ -1,4 +1,6 @@
-/* The check of a data directory: what is gone through, and how findings are told. */
+/*
+ * Checks a data directory (store_check.h): visits its parts, and collects and reports the findings.
+ */
 #include "check_internal.h"
 
 #include "store_internal.h"
@@ -8,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file that is damaged throughout is told of in so many lines. */
+/* Most problems reported of files that belong together; the others are only counted. */
 #define SAID_MAX 10
 
 /* --- findings --- */
@@ -63,7 +65,7 @@ void check_tell(struct check *check)
 	}
 	if (found->unsaid) {
 		char more[64];
-		snprintf(more, sizeof(more), "and %llu problems more in the same file",
+		snprintf(more, sizeof(more), "and %llu more problems in the same file",
 			(unsigned long long)found->unsaid);
 		check->ops->problem(check->owner, place, more);
 	}
@@ -71,7 +73,7 @@ void check_tell(struct check *check)
 	check_forget(check);
 }
 
-/* --- what is gone through --- */
+/* --- traversal --- */
 
 static uint64_t log_size(const struct store_files *files, const char *id)
 {
@@ -114,8 +116,8 @@ static bool has_session(const struct check *check, const char *id)
 }
 
 /**
- * The list of sessions is made before the journal is read: a session that is made meanwhile beside
- * us is not in it, and one that is deleted meanwhile is seen to be gone when its turn comes.
+ * Lists the sessions before it reads the journal. So a session that a running server creates
+ * meanwhile is not in the list, and the check of one that it deletes finds it gone.
  */
 static int check_all(struct check *check, const char *session)
 {

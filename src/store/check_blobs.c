@@ -1,4 +1,4 @@
-/* A session's part of the check: its blobs have the bytes that their names say. */
+/* Checks the blobs of a session: the name of each must be the hash of its contents. */
 #include "check_internal.h"
 
 #include <errno.h>
@@ -11,7 +11,9 @@
 
 #define PIECE_SIZE ((size_t)256 * 1024)
 
-/** A name of 64 digits, and maybe what hides it. */
+/**
+ * Returns whether `file` is 64 hex digits with an optional suffix (proto/store-format.md#blobs).
+ */
 static bool is_name(const char *file)
 {
 	const char *end = file + strspn(file, "0123456789abcdef");
@@ -29,7 +31,7 @@ static void write_sum(EVP_MD_CTX *digest, char name[BLOB_NAME_SIZE])
 	}
 }
 
-/** The SHA-256 of a file; a negative errno if it cannot be read. */
+/** Writes the SHA-256 of a file to `name`. Returns 0 or a negative errno. */
 static int sum_file(int dir_fd, const char *file, char name[BLOB_NAME_SIZE])
 {
 	int fd = disk->openat(dir_fd, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -61,9 +63,10 @@ void check_blob_bytes(
 	write_sum(digest, name);
 	EVP_MD_CTX_free(digest);
 	if (!is_name(file)) {
-		check_problem(check, place, "no image or file of a session has this name");
+		check_problem(
+			check, place, "its name is not that of an image or file of a session");
 	} else if (strncmp(file, name, BLOB_NAME_SIZE - 1) != 0) {
-		check_problem(check, place, "its bytes are not those that its name says");
+		check_problem(check, place, "its contents do not match the hash in its name");
 	}
 	check->counts->blobs++;
 }
@@ -74,17 +77,18 @@ static void check_blob(struct check *check, const char *id, int dir_fd, const ch
 	char name[BLOB_NAME_SIZE] = "";
 	snprintf(place, sizeof(place), "sessions/%s/blobs/%.80s", id, file);
 	if (!is_name(file)) {
-		check_problem(check, place, "no image or file of a session has this name");
+		check_problem(
+			check, place, "its name is not that of an image or file of a session");
 		return;
 	}
 	int r = sum_file(dir_fd, file, name);
 	if (r == -ENOENT && check->files->in_use) {
-		return; /* the server has taken it away */
+		return; /* the server has deleted it */
 	}
 	if (r < 0) {
 		check_problem(check, place, "it cannot be read: %s", strerror(-r));
 	} else if (strncmp(file, name, BLOB_NAME_SIZE - 1) != 0) {
-		check_problem(check, place, "its bytes are not those that its name says");
+		check_problem(check, place, "its contents do not match the hash in its name");
 	}
 	check->counts->blobs++;
 }

@@ -1,7 +1,7 @@
 /*
- * The index's part of the check. It is made again from the log wherever it does not fit, so that
- * only what claims to be good and is not counts as a problem: it would be found by a read at last,
- * but it tells that the disk does not keep what was written.
+ * Checks the index of a session. An index that is missing or does not match is rebuilt from the
+ * log, so that is only a note. An index that claims to be good and has wrong entries is a problem:
+ * reads would notice them, but they show that the disk does not keep what was written.
  */
 #include "check_internal.h"
 
@@ -24,14 +24,13 @@ static void file_place(const struct index_check *index, char place[256])
 	snprintf(place, 256, "sessions/%s/events.index", index->id);
 }
 
-/** The server does not need it as it is. */
+/** Reports an index that the server will rebuild. */
 static void tell_useless(struct index_check *index, const char *what)
 {
 	char place[256];
 	file_place(index, place);
 	if (!index->check->files->in_use) {
-		check_note(index->check, place,
-			"%s; it is made again from the log when it is needed", what);
+		check_note(index->check, place, "%s; it is rebuilt from the log when needed", what);
 	}
 	close_fd(index);
 }
@@ -49,7 +48,7 @@ static void tell_unreadable(struct index_check *index, int error)
 	close_fd(index);
 }
 
-/** Whether it is as long as metadata.json says, and of this log. */
+/** Checks that the index is as long as metadata.json says, and belongs to this log. */
 static void check_header(struct index_check *index)
 {
 	const struct store_metadata *meta = index->meta;
@@ -63,7 +62,7 @@ static void check_header(struct index_check *index)
 	if (r < 0) {
 		tell_unreadable(index, r);
 	} else if (epoch != meta->epoch) {
-		tell_useless(index, "it is of another epoch, as new-epoch leaves it");
+		tell_useless(index, "it has another epoch, as after holdfast new-epoch");
 	} else if (first_seq != meta->base_seq) {
 		tell_useless(index, "it begins with another seq than the log");
 	}
@@ -88,7 +87,7 @@ void check_index_begin(struct index_check *index, struct check *check, const cha
 	}
 }
 
-/** Reads on, so that the entry of this seq is there. */
+/** Makes sure that the window has the entry of `seq`. Returns false if it cannot be read. */
 static bool read_entries(struct index_check *index, uint64_t seq)
 {
 	const struct store_metadata *meta = index->meta;
@@ -130,11 +129,11 @@ void check_index_end(struct index_check *index, bool log_is_good)
 	}
 	file_place(index, place);
 	if (index->wrong > 1) {
-		snprintf(more, sizeof(more), "; entries that are wrong in all: %llu",
+		snprintf(more, sizeof(more), "; wrong entries in total: %llu",
 			(unsigned long long)index->wrong);
 	}
 	check_problem(index->check, place,
-		"the entry of seq %llu says that its line starts at byte %llu, and it is byte %llu%s",
+		"the entry of seq %llu says that its line starts at byte %llu, but it starts at byte %llu%s",
 		(unsigned long long)index->wrong_seq, (unsigned long long)index->wrong_offset,
 		(unsigned long long)index->right_offset, more);
 }

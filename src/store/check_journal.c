@@ -1,4 +1,4 @@
-/* The journal's part of the check: the chain of segments, their batches, and whom they speak of. */
+/* Checks the journal: the chain of segments, their batches, and the sessions of their records. */
 #include "check_internal.h"
 
 #include "store_internal.h"
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** A segment, and what the one behind it tells of it. */
+/** A segment, and what the header of the next one says of it. */
 struct link {
 	uint64_t number;
-	size_t end; /* bytes that count; SIZE_MAX: all */
+	size_t end; /* number of bytes that count; SIZE_MAX: all */
 	bool is_newest;
 };
 
@@ -23,9 +23,9 @@ struct walk {
 	struct link link;
 	struct journal_reader reader;
 	char file[48];
-	size_t batch; /* where the batch being read begins, and its next record */
-	size_t record;
-	size_t damaged_batch; /* told already */
+	size_t batch; /* offset of the batch being read */
+	size_t record; /* offset of its next record */
+	size_t damaged_batch; /* the last one reported */
 };
 
 static void place_at(const struct walk *walk, size_t byte, char place[96])
@@ -52,7 +52,10 @@ static struct life *meet(struct walk *walk, const struct record *record)
 	return life;
 }
 
-/** Each segment stands for itself: what is first of a session in it says how the session stands. */
+/**
+ * Each segment is complete by itself: the first record of a session in it must give the whole
+ * state.
+ */
 static bool may_be_first(enum record_kind kind)
 {
 	return kind == RECORD_CREATE || kind == RECORD_DELETE || kind == RECORD_SNAPSHOT;
@@ -63,7 +66,7 @@ static void check_record(struct walk *walk, const struct record *record)
 	char place[96];
 	place_at(walk, walk->record, place);
 	if (record_may_be_left_out(record)) {
-		return; /* of a later program, which does not need it read */
+		return; /* of a later program; older ones may ignore it */
 	}
 	struct buffer what = {0};
 	if (versions_tell_record(walk->check->ops->is_foreign, record, &what)) {
@@ -71,7 +74,7 @@ static void check_record(struct walk *walk, const struct record *record)
 	}
 	buffer_finish(&what);
 	if (!session_id_is_valid(record->id, record->id_len)) {
-		check_problem(walk->check, place, "a record names a session as none can be named");
+		check_problem(walk->check, place, "a record has an invalid session id");
 		return;
 	}
 	struct life *life = meet(walk, record);
@@ -80,7 +83,7 @@ static void check_record(struct walk *walk, const struct record *record)
 		memcpy(life->place, place, sizeof(place));
 		if (!may_be_first(record->kind)) {
 			check_problem(walk->check, place,
-				"the first record of session %s in this segment is no snapshot of it",
+				"the first record of session %s in this segment is not a snapshot",
 				life->id);
 		}
 	}
@@ -88,7 +91,10 @@ static void check_record(struct walk *walk, const struct record *record)
 	life->deleted = life->deleted || record->kind == RECORD_DELETE;
 }
 
-/** Whom a record was of that cannot be read: the batch's trailer has a hash of it. */
+/**
+ * Finds the session of an unreadable record by its hash in the batch's trailer. NULL: no session
+ * has it.
+ */
 static const char *find_owner(const struct check *check, uint64_t session)
 {
 	for (size_t i = 0; i < check->id_count; i++) {
@@ -114,12 +120,12 @@ static void tell_damaged_record(struct walk *walk, uint64_t session)
 	place_at(walk, walk->record, place);
 	check_problem(walk->check, place,
 		"the checksum of a record of %s%s is wrong; the server will set that session aside",
-		owner ? "session " : "a session that is not there", owner ? owner : "");
+		owner ? "session " : "an unknown session", owner ? owner : "");
 }
 
 /* --- batches --- */
 
-/** Where the next record is, before it is read. */
+/** Notes the place of the next record, before it is read. */
 static void note_place(struct walk *walk)
 {
 	const struct journal_reader *reader = &walk->reader;
@@ -142,8 +148,8 @@ static void tell_damaged_batch(struct walk *walk)
 }
 
 /**
- * The last batch of the newest segment is not good. Ordinarily it was being written when the server
- * was stopped, and ends too early.
+ * Reports a bad last batch of the newest segment. Ordinarily the server was stopped while writing
+ * it, and it ends too early; that is only a note.
  */
 static void tell_torn(struct walk *walk)
 {
@@ -158,7 +164,7 @@ static void tell_torn(struct walk *walk)
 	uint64_t length = unpack_le(&in, 8);
 	unpack_le(&in, 8); /* number */
 	unpack_le(&in, 8); /* checksum */
-	/* Its last 8 bytes are a checksum: if there are zeros in their place it was not written. */
+	/* It ends with a checksum: zeros in its place mean that the end was not written. */
 	uint64_t left = BATCH_TRAILER_SIZE + count * BATCH_ENTRY_SIZE + length;
 	bool ends_early = in.failed || in.len < left ||
 			  journal_reader_is_blank(
@@ -166,12 +172,12 @@ static void tell_torn(struct walk *walk)
 	if (has_magic && ends_early) {
 		if (!walk->check->files->in_use) {
 			check_note(walk->check, place,
-				"a batch was not written to its end: nothing of it was acknowledged, the next start of the server cuts it off");
+				"an incomplete batch: nothing in it was acknowledged; the next start of the server cuts it off");
 		}
 		return;
 	}
 	check_problem(walk->check, place,
-		"the last batch is damaged. If the power went while it was written, it was never acknowledged; else inputs are lost. The next start of the server cuts it off");
+		"the last batch is damaged. If power was lost while it was being written, it was never acknowledged; otherwise inputs are lost. The next start of the server cuts it off");
 }
 
 static void tell_end(struct walk *walk, enum journal_found found)
@@ -181,12 +187,12 @@ static void tell_end(struct walk *walk, enum journal_found found)
 	place_at(walk, reader->valid, place);
 	if (found == JOURNAL_LOST) {
 		check_problem(walk->check, place,
-			"damage that does not tell which sessions it concerns; the server will not start with it");
+			"damage, and the sessions concerned are unknown; the server will not start");
 	} else if (reader->valid < reader->end) {
 		tell_torn(walk);
 	} else if (walk->link.end != SIZE_MAX && walk->link.end > reader->end) {
 		check_problem(walk->check, place,
-			"the segment ends here, but the one behind it says that it has %zu bytes; the server will not start with it",
+			"the segment ends here, but the next one says that it has %zu bytes; the server will not start",
 			walk->link.end);
 	}
 }
@@ -213,9 +219,10 @@ static void walk_records(struct walk *walk)
 /* --- segments --- */
 
 /**
- * The server writes forward into a file that is as long already, while we read forward: we may see
- * room that is not used yet, and behind it what was written later. So what another look does not
- * show the same is left out: in front of that there is nothing that was written in between.
+ * Cuts reader->end to the part that a second read confirms. A running server writes into
+ * preallocated space while this reads, so one read can see space that is still unused and, behind
+ * it, bytes written later. Up to the first difference between the two reads nothing was written in
+ * between.
  */
 static void leave_out_unsettled(struct walk *walk)
 {
@@ -232,7 +239,7 @@ static void leave_out_unsettled(struct walk *walk)
 	journal_reader_close(&again);
 }
 
-/** The number in a segment's header, which is as in its name. */
+/** Returns the segment number in the header, which must match the file's name. */
 static uint64_t header_number(const struct journal_reader *reader)
 {
 	struct unpack in = {.bytes = reader->bytes.data + 8, .len = 8};
@@ -245,13 +252,13 @@ static void tell_headless(struct walk *walk)
 		check_problem(walk->check, walk->file, "the segment has no good header");
 	} else if (!walk->check->files->in_use) {
 		check_note(walk->check, walk->file,
-			"a segment that was being begun; the next start of the server takes it away");
+			"an incomplete new segment; the next start of the server removes it");
 	}
 }
 
 /**
- * Checks one segment. Returns 1 and what it says of the one before it; 0 if it has no header; a
- * negative errno if it cannot be read.
+ * Checks one segment. Returns 1 and in *ret_before what its header says of the previous one; 0 if
+ * it has no good header; a negative errno if it cannot be read.
  */
 static int check_segment(struct check *check, struct link link, struct link *ret_before)
 {
@@ -302,12 +309,12 @@ static void note_left_over(struct check *check, uint64_t number)
 	}
 	snprintf(place, sizeof(place), "journal/%016llx.journal", (unsigned long long)number);
 	check_note(check, place,
-		"a segment that no later one leads to: what it holds was refused or is in the logs; it is not checked");
+		"not checked: no later segment refers to this one, so its records were refused or are in the logs");
 }
 
 /**
- * From the newest segment back, as each leads to the one before it. Beside a running server older
- * ones go while we look: then the chain ends earlier.
+ * Goes from the newest segment back, as the headers lead. If a running server deletes older
+ * segments meanwhile, the chain ends earlier.
  */
 int check_journal(struct check *check)
 {
@@ -331,11 +338,12 @@ int check_journal(struct check *check)
 	return r;
 }
 
-/* --- lives --- */
+/* --- sessions of the journal --- */
 
 /**
- * A change of the epoch puts the session's state into the journal a second time, for the new one,
- * before metadata.json has it: of the two that are there, one does not count.
+ * Compares a session in the journal with its metadata.json. An interrupted change of the epoch is
+ * only a note: it writes the session's state under the new epoch to the journal before
+ * metadata.json has that epoch, so the journal has both.
  */
 static void check_one_life(void *value, void *arg)
 {
@@ -350,7 +358,7 @@ static void check_one_life(void *value, void *arg)
 	}
 	if (r == 0 && !life->created && check_life(check, life->id, strlen(life->id), meta.epoch)) {
 		check_note(check, life->place,
-			"the record is of epoch %016llx of session %s, which has another: holdfast new-epoch was stopped in the middle of it; the next start of the server takes it away",
+			"the record is of epoch %016llx of session %s, which has another: holdfast new-epoch was interrupted; the next start of the server removes the record",
 			(unsigned long long)life->epoch, life->id);
 	} else if (r == 0) {
 		check_problem(check, life->place,
@@ -361,8 +369,8 @@ static void check_one_life(void *value, void *arg)
 			"session %s has no folder; the next start of the server makes it from the journal",
 			life->id);
 	} else {
-		check_problem(check, life->place, "the record is of session %s, which is not there",
-			life->id);
+		check_problem(check, life->place,
+			"the record is of session %s, which does not exist", life->id);
 	}
 }
 

@@ -1,6 +1,6 @@
 /*
- * The names' part of the check: the certain lines of keys.jsonl are those that the log's events
- * tell, in the same order. Both are read once, side by side.
+ * Checks the names of a session: those in the certain part of keys.jsonl that can be derived from
+ * events must match the log's events, in the same order. Both files are read once, side by side.
  */
 #include "check_internal.h"
 
@@ -16,7 +16,7 @@ static void file_place(const struct keys_check *keys, char place[256])
 		keys->id);
 }
 
-/** There is no way to go on reading. */
+/** Reports a problem after which the file cannot be read on. */
 __attribute__((format(printf, 2, 3))) static void give_up(
 	struct keys_check *keys, const char *fmt, ...)
 {
@@ -39,11 +39,11 @@ static void tell_line(struct keys_check *keys, size_t len)
 	snprintf(place, sizeof(place), "%s: line %llu, byte %llu", file,
 		(unsigned long long)keys->lines.number,
 		(unsigned long long)(keys->lines.offset - len - 1));
-	check_problem(keys->check, place, "the checksum is wrong, or it is no name");
+	check_problem(keys->check, place, "the checksum is wrong, or it is not a name");
 	keys->is_damaged = true;
 }
 
-/** A name that does not fit: told in the end, if the log is good. */
+/** Notes a wrong name. It is reported at the end, if the log is good. */
 __attribute__((format(printf, 2, 3))) static void note_wrong(
 	struct keys_check *keys, const char *fmt, ...)
 {
@@ -55,7 +55,7 @@ __attribute__((format(printf, 2, 3))) static void note_wrong(
 	}
 }
 
-/** Gives the next line of the certain ones. */
+/** Reads the next line of the certain part. */
 static bool next_line(struct keys_check *keys, const char **ret_line, size_t *ret_len)
 {
 	if (keys->is_over || keys->lines.offset >= keys->meta->keys_size) {
@@ -67,14 +67,16 @@ static bool next_line(struct keys_check *keys, const char **ret_line, size_t *re
 		give_up(keys, "byte %llu: %s", (unsigned long long)keys->lines.offset,
 			found == -EMSGSIZE ? "a line longer than any name" : strerror(-found));
 	} else if (found == 0 || keys->lines.offset > keys->meta->keys_size) {
-		give_up(keys, "no line ends at byte %llu, as metadata.json has it",
+		give_up(keys, "no line ends at byte %llu, contrary to metadata.json",
 			(unsigned long long)keys->meta->keys_size);
 	}
 	return !keys->is_over;
 }
 
-/** Goes on to the next name that can be judged: not one that an input gave, nor of a kind of later
- * versions, nor of events that are gone. */
+/**
+ * Goes on to the next name that can be compared: one that is derived from an event, of a known
+ * kind, and whose event is not pruned.
+ */
 static void next_name(struct keys_check *keys)
 {
 	const char *line;
@@ -161,7 +163,7 @@ void check_keys_event(struct keys_check *keys, const struct event_view *view)
 		if (keys->next.seq < view->seq) {
 			skip_name(keys);
 		} else {
-			next_name(keys); /* of the event that is lost */
+			next_name(keys); /* the lost event's name */
 		}
 	}
 	if (facts && keys->meta && view->seq >= keys->meta->first_seq &&
@@ -184,7 +186,7 @@ void check_keys_end(struct keys_check *keys, bool log_is_good)
 	}
 	file_place(keys, place);
 	if (keys->wrong > 1) {
-		snprintf(more, sizeof(more), "; names that do not fit in all: %llu",
+		snprintf(more, sizeof(more), "; wrong names in total: %llu",
 			(unsigned long long)keys->wrong);
 	}
 	check_problem(keys->check, place, "%s%s", keys->first, more);

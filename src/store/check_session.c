@@ -1,4 +1,4 @@
-/* A session's part of the check: metadata.json, the log, and that its files fit. */
+/* Checks a session: metadata.json, the log, and that its files agree with each other. */
 #include "check_internal.h"
 
 #include "store_internal.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a session that the server changes under our eyes is looked at again. */
+/* Most attempts at a session that the server changes during the check. */
 #define ATTEMPTS 5
 
 struct session_check {
@@ -18,13 +18,13 @@ struct session_check {
 	struct store_metadata meta;
 	/* The log. */
 	uint64_t events;
-	uint64_t gaps; /* of them */
+	uint64_t gaps; /* events that a repair put in place of lost ones */
 	uint64_t next_seq;
-	uint64_t certain_end; /* where the line of meta.max_seq ends; 0: not seen */
-	uint64_t first_at; /* where the line of meta.first_seq starts */
-	bool is_shortened; /* metadata.json does not know yet that pruned lines are gone */
-	bool is_damaged; /* a line is: what follows from that is not told too */
-	/* What is held against it. */
+	uint64_t certain_end; /* offset where the line of meta.max_seq ends; 0: not seen */
+	uint64_t first_at; /* offset where the line of meta.first_seq starts */
+	bool is_shortened; /* pruned lines are gone, but not yet in metadata.json */
+	bool is_damaged; /* a line is damaged; consequences of that are not reported */
+	/* Compared with the log. */
 	struct index_check index;
 	struct keys_check keys;
 };
@@ -53,17 +53,17 @@ static void check_metadata(struct session_check *sc)
 	}
 	bool is_empty = !store_files_size(sc->check->files->sessions_fd, path);
 	bool is_made_again = journal_creates(sc->check, sc->id);
-	bool is_unread = r != -ENOENT && r != -EBADMSG; /* the server would not start either */
+	bool is_unread = r != -ENOENT && r != -EBADMSG; /* the server cannot read it either */
 	if (is_unread || (!is_made_again && (r != -ENOENT || !is_empty))) {
 		check_problem(sc->check, place, "%s", why);
 	} else if (sc->check->files->in_use) {
-		return; /* the server is making it */
+		return; /* the server is creating it */
 	} else if (is_made_again) {
 		check_note(sc->check, place,
-			"%s; the next start of the server writes it anew from the journal", why);
+			"%s; the next start of the server rewrites it from the journal", why);
 	} else {
 		check_note(sc->check, place,
-			"a session that was being made and was never acknowledged; the next start of the server takes it away");
+			"an incomplete session that was never acknowledged; the next start of the server removes it");
 	}
 }
 
@@ -89,7 +89,7 @@ static bool journal_creates(const struct check *check, const char *id)
 
 /* --- events.jsonl --- */
 
-/** A problem of the line that was read last. */
+/** Reports a problem of the line just read. */
 __attribute__((format(printf, 4, 5))) static void tell_line(
 	struct session_check *sc, const struct log_lines *lines, size_t len, const char *fmt, ...)
 {
@@ -108,7 +108,8 @@ __attribute__((format(printf, 4, 5))) static void tell_line(
 }
 
 /**
- * What is behind the certain part is judged as strictly: only an end that is not whole is no harm.
+ * Checks a line. Those behind the certain part are checked as strictly; only an incomplete end is
+ * harmless.
  */
 static void check_line(
 	struct session_check *sc, const struct log_lines *lines, const char *line, size_t len)
@@ -126,7 +127,7 @@ static void check_line(
 		sc->next_seq = view.seq;
 	}
 	if (view.type == EVENT_UNKNOWN) {
-		tell_line(sc, lines, len, "seq %llu has a type that is not known",
+		tell_line(sc, lines, len, "seq %llu has an unknown type",
 			(unsigned long long)view.seq);
 	}
 	if (view.seq != sc->next_seq) {
@@ -146,7 +147,7 @@ static void check_line(
 	}
 }
 
-/** That the log has what metadata.json says is certain. */
+/** Checks that the log has what metadata.json says is certain. */
 static void check_certain(struct session_check *sc)
 {
 	const struct store_metadata *meta = &sc->meta;
@@ -161,7 +162,7 @@ static void check_certain(struct session_check *sc)
 	}
 	if (sc->is_shortened) {
 		check_note(sc->check, place,
-			"its pruned lines are gone and metadata.json does not say so yet; the next start of the server writes it anew");
+			"its pruned lines are gone, but metadata.json does not say so yet; the next start of the server updates it");
 	}
 	if (sc->next_seq <= meta->max_seq) {
 		check_problem(sc->check, place,
@@ -191,12 +192,12 @@ static void check_end(struct session_check *sc, const struct log_lines *lines, i
 		sc->is_damaged = true;
 	} else if (rest && !sc->check->files->in_use) {
 		check_note(sc->check, place,
-			"the last line was not written to its end; the next start of the server cuts these %zu bytes off",
+			"the last line is incomplete; the next start of the server cuts off these %zu bytes",
 			rest);
 	}
 	if (sc->gaps) {
 		check_note(sc->check, place,
-			"%llu events are lost: holdfast repair has put gaps there",
+			"%llu events are lost: holdfast repair has put gaps in their place",
 			(unsigned long long)sc->gaps);
 	}
 	check_certain(sc);
@@ -209,7 +210,7 @@ static void check_log(struct session_check *sc)
 	size_t len;
 	int r = log_lines_open(sc->check->files, sc->id, &lines);
 	if (r == -ENOENT) {
-		r = 0; /* a log without events: whether there should be some is told below */
+		r = 0; /* a log without events; check_certain() reports missing ones */
 	}
 	sc->next_seq = sc->has_metadata ? sc->meta.base_seq : 1;
 	uint64_t told = 0;
@@ -230,9 +231,9 @@ static void check_log(struct session_check *sc)
 	log_lines_close(&lines);
 }
 
-/* --- the session --- */
+/* --- session --- */
 
-/** The log, and with it what is in the other files for its events. */
+/** Checks the log, and with it the entries of the other files for its events. */
 static void check_events(struct session_check *sc)
 {
 	const struct store_metadata *meta = sc->has_metadata ? &sc->meta : NULL;
@@ -244,7 +245,7 @@ static void check_events(struct session_check *sc)
 	check_keys_end(&sc->keys, log_is_good);
 }
 
-/** Whether the server has meanwhile changed what metadata.json says, or deleted the session. */
+/** Returns whether the server has meanwhile replaced metadata.json or deleted the session. */
 static bool has_changed(const struct session_check *sc)
 {
 	struct store_metadata now;
@@ -260,9 +261,9 @@ static bool has_changed(const struct session_check *sc)
 }
 
 /**
- * metadata.json first, then the others, which only grow: so what it says is in them, also while
- * the server writes. If something does not fit and the server has changed it meanwhile, we
- * look again.
+ * Reads metadata.json first and then the other files, which only grow: so they have what it says,
+ * even while the server writes. If there are findings and the server has changed the session
+ * meanwhile, the session is checked again.
  */
 void check_session(struct check *check, const char *id)
 {
@@ -278,7 +279,7 @@ void check_session(struct check *check, const char *id)
 		}
 		check_forget(check);
 	}
-	check_tell(check); /* what follows is another place */
+	check_tell(check); /* findings of blobs are counted separately */
 	check_blobs(check, id);
 	check->counts->sessions += sc.has_metadata;
 	check->counts->events += sc.events;

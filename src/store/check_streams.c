@@ -1,4 +1,4 @@
-/* The check of raw streams: what recovery would find, without a change. */
+/* Checks raw streams: does what recovery would do, without changing anything. */
 #include "check_internal.h"
 
 #include "raw_internal.h"
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How often it is looked again since a server has deleted the oldest segment meanwhile. */
+/* Most attempts while a server keeps deleting the oldest segment. */
 #define ATTEMPTS 20
 
 static int open_dir(int dir_fd, const char *name)
@@ -18,7 +18,10 @@ static int open_dir(int dir_fd, const char *name)
 	return dir_fd < 0 ? -1 : disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 }
 
-/** Those of the files in one directory. A file that is gone has none. */
+/**
+ * Reads the sizes of the wanted files in a directory. Returns their sum; the caller frees
+ * ret->sizes.
+ */
 static uint64_t read_sizes(int dir_fd, bool (*is_wanted)(const char *name), struct raw_sizes *ret)
 {
 	char **names = NULL;
@@ -53,8 +56,8 @@ static uint64_t oldest_segment(const struct raw_dirs *dirs)
 }
 
 /**
- * The sizes first, and then the journal: it has what has happened meanwhile beside a server, if its oldest segment is
- * there from before until after.
+ * Reads the sizes of files first, and then the journal. The journal has everything that a running
+ * server did meanwhile, provided that its oldest segment is still the same afterwards.
  */
 static int inspect(const struct raw_dirs *dirs, struct raw_found *ret)
 {
@@ -78,7 +81,7 @@ static void tell(struct check *check, const struct raw_found *found, int result)
 	char place[64];
 	if (result == -EAGAIN) {
 		check_note(check, "streams",
-			"the server is faster than the check: they were not checked");
+			"not checked: the server wrote faster than they could be read");
 		return;
 	}
 	if (result < 0) {
@@ -90,15 +93,15 @@ static void tell(struct check *check, const struct raw_found *found, int result)
 		check->counts->streams += !stream->is_deleted;
 		if (stream->is_damaged) {
 			snprintf(place, sizeof(place), "streams/data/%016" PRIx64, stream->id);
-			check_problem(
-				check, place, "bytes of the stream %s are missing", stream->name);
+			check_problem(check, place,
+				"it is too short; bytes of stream %s are missing", stream->name);
 			check_tell(check);
 		}
 	}
 	if (result == 0 && found->loose && !check->files->in_use) {
 		snprintf(place, sizeof(place), "streams/journal/%016" PRIx64 ".raw", found->newest);
 		check_note(check, place,
-			"%zu bytes behind the last batch do not count: they were not written whole",
+			"%zu bytes behind the last batch do not count: that batch is incomplete",
 			found->loose);
 	}
 }

@@ -1,7 +1,7 @@
 /*
- * A checkpoint makes logs durable on their own: syncs events.jsonl, then writes metadata.json with
- * the max_seq that is certain. Once it has been done for every log that changed, the journal's
- * older segments are not needed any more.
+ * A checkpoint makes logs durable without the journal: it syncs events.jsonl, and then writes
+ * metadata.json with the max_seq that is certain. Once every changed log had its checkpoint, the
+ * journal's older segments are no longer needed.
  */
 #include "repair.h"
 #include "store_internal.h"
@@ -17,24 +17,24 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Logs in one job: each takes two descriptors for as long as it lasts. */
+/* Most logs in one job. Each holds two descriptors until the job ends. */
 #define PORTION 64
 
-/** What the thread pool needs of one log; nothing in it is shared with the loop. */
+/** A snapshot of one log for the thread pool; it shares nothing with the loop. */
 struct checkpoint_item {
 	char *id;
 	uint64_t epoch;
-	int dir_fd; /* its folder: by handle, so that a new session of the same name is not meant */
-	int fd; /* a duplicate of the log's */
-	struct durable_part keys; /* as they are when the file is taken */
+	int dir_fd; /* the folder, held open: not that of a new session with this id */
+	int fd; /* a duplicate of the log's descriptor */
+	struct durable_part keys; /* as of the moment when the log was written */
 	uint64_t keys_size;
 	struct durable_part index;
 	uint64_t index_size;
 	bool has_new_files;
 	struct metadata meta;
 	struct prune prune;
-	bool has_new_log; /* prune_rewrite() has put one in place */
-	uint64_t swept; /* bytes of blobs that went with pruned events */
+	bool has_new_log; /* prune_rewrite() has replaced events.jsonl */
+	uint64_t swept; /* bytes of blobs deleted with pruned events */
 	bool is_suspect;
 	uint64_t certain_size;
 	uint64_t size;
@@ -44,14 +44,14 @@ struct checkpoint_item {
 struct checkpoint {
 	uv_work_t work;
 	struct store *store;
-	bool in_round; /* of the logs of all sessions, after which old segments may go */
-	bool more; /* the round goes on with another portion */
-	bool all; /* every log could be taken */
+	bool in_round; /* part of a round over all logs, after which old segments can be deleted */
+	bool more; /* the round continues with another portion */
+	bool all; /* every log could be written */
 	struct checkpoint_item items[PORTION];
 	size_t count;
-	int status; /* of what they have in common */
-	uint64_t oldest_segment; /* if all goes well, the segments from here on … */
-	uint64_t drop_before; /* … up to this one go; 0: none does */
+	int status; /* of syncing sessions/, which concerns all items */
+	uint64_t oldest_segment; /* on success, segments from this one on are deleted … */
+	uint64_t drop_before; /* … up to the one before this; 0: none */
 };
 
 static int replace_metadata(int dir_fd, const char *id, const struct metadata *meta, bool sync)
@@ -63,7 +63,7 @@ static int replace_metadata(int dir_fd, const char *id, const struct metadata *m
 	return r;
 }
 
-/** The journal first, then metadata.json: until that is replaced, the old epoch counts. */
+/** Writes the journal first, then metadata.json: until that is replaced, the old epoch counts. */
 static int save_epoch(struct session_log *log)
 {
 	if (log->repair) {
@@ -104,7 +104,8 @@ int checkpoint_epoch(
 }
 
 /**
- * Metadata comes last: what it says of the other files is on disk by then, and so are their names.
+ * Makes one log durable. Writes metadata.json last, when the contents and directory entries of the
+ * other files are durable.
  */
 static int checkpoint_item(struct checkpoint_item *item)
 {
@@ -134,13 +135,14 @@ static int checkpoint_item(struct checkpoint_item *item)
 }
 
 /**
- * A log that has become much shorter gets a file of its size. That it cannot have one is no harm.
+ * Rewrites a log that has many pruned lines, and deletes blobs that it no longer needs. Failure to
+ * rewrite is harmless and only logged.
  */
 static int shorten_item(struct checkpoint_item *item, struct blobs *blobs)
 {
 	int r = prune_rewrite(item->dir_fd, item->fd, &item->meta);
 	if (r < 0) {
-		diag(DIAG_WARN, "session %s: its pruned events cannot be taken off the disk: %s",
+		diag(DIAG_WARN, "session %s: its pruned events cannot be removed from disk: %s",
 			item->id, strerror(-r));
 		return 0;
 	}
@@ -173,7 +175,10 @@ static void checkpoint_run(struct checkpoint *cp)
 	}
 }
 
-/** Fills an item with what the log is once it has been written. */
+/**
+ * Fills an item with the state that the log has once its pending bytes are written, and has them
+ * written.
+ */
 static void take_log(struct session_log *log, struct checkpoint_item *item)
 {
 	item->id = xstrdup(log->id);
@@ -211,7 +216,10 @@ void checkpoint_item_written(
 	log->index.disk.is_unsynced = log->keys.disk.is_unsynced = false;
 }
 
-/** What a failed checkpoint was to sync may not be there, whatever a later sync says. */
+/**
+ * Notes that bytes which a failed checkpoint did not sync may be lost, even if a later sync
+ * succeeds.
+ */
 static void suspect(struct durable_part *part, const struct durable_part *taken)
 {
 	if (taken->is_unsynced) {
@@ -222,10 +230,10 @@ static void suspect(struct durable_part *part, const struct durable_part *taken)
 static void confirm(struct durable_part *part, uint64_t taken, uint64_t size)
 {
 	part->is_suspect = false;
-	part->certain = taken < size ? taken : size; /* it may have been made again meanwhile */
+	part->certain = taken < size ? taken : size; /* the file may have been rebuilt meanwhile */
 }
 
-/** A log whose checkpoint failed has still changed. */
+/** Marks a log whose checkpoint failed as changed again. */
 static void give_back(struct session_log *log, const struct checkpoint_item *item)
 {
 	log->dirty = log->is_suspect = true;
@@ -234,7 +242,7 @@ static void give_back(struct session_log *log, const struct checkpoint_item *ite
 	suspect(&log->keys.disk, &item->keys);
 }
 
-/** The log hears how its checkpoint went. Returns whether it went well. */
+/** Applies the result of a checkpoint to its log. Returns whether it succeeded. */
 static bool item_end(struct checkpoint_item *item, struct session_log *log)
 {
 	bool good = item->status == 0;
@@ -249,7 +257,7 @@ static bool item_end(struct checkpoint_item *item, struct session_log *log)
 		log->is_suspect = false;
 		log->certain_size = item->meta.log_size;
 		confirm(&log->keys.disk, item->keys_size, log->keys.size);
-		if (!item->has_new_log) { /* which has an index of its own */
+		if (!item->has_new_log) { /* a new log has a new index */
 			confirm(&log->index.disk, item->index_size, log_index_size(&log->index));
 		}
 		return true;
@@ -267,7 +275,7 @@ static void free_item(struct checkpoint_item *item)
 	buffer_finish(&item->prune.waiting);
 }
 
-/** Those whose files could not be written are left out. */
+/** Drops the items whose files could not be written. */
 static void drop_unwritten(struct checkpoint *cp)
 {
 	size_t kept = 0;
@@ -282,7 +290,7 @@ static void drop_unwritten(struct checkpoint *cp)
 	cp->count = kept;
 }
 
-/** Returns whether all is well. */
+/** Applies all results on the loop. Returns whether all succeeded. */
 static bool checkpoint_end(struct checkpoint *cp)
 {
 	bool good = cp->status == 0;
@@ -301,7 +309,7 @@ static bool checkpoint_end(struct checkpoint *cp)
 static void add_log(struct checkpoint *cp, struct session_log *log)
 {
 	list_remove(&log->wanted_link);
-	/* What is not confirmed has all its records in segments that stay. */
+	/* The records of an unconfirmed session are all in segments that stay. */
 	if (!log->dirty || log->is_unconfirmed || log->repair) {
 		return;
 	}
@@ -310,14 +318,17 @@ static void add_log(struct checkpoint *cp, struct session_log *log)
 	take_log(log, item);
 }
 
-/** Also with few descriptors left, which others need to work; but it has one log at least. */
+/**
+ * Returns whether to stop adding logs: at PORTION, or, after the first one, if descriptors run
+ * short.
+ */
 static bool portion_is_full(const struct checkpoint *cp)
 {
 	return cp->count == PORTION ||
 	       (cp->count > 0 && descriptors_check(DESCRIPTORS_FOR_WORK) < 0);
 }
 
-/** The next portion of the round: what has changed and was not in it yet. */
+/** Collects the next portion of the round: changed logs that were not in it yet. */
 static void collect_round(struct checkpoint *cp)
 {
 	struct store *store = cp->store;
@@ -336,6 +347,7 @@ static void collect_round(struct checkpoint *cp)
 	}
 }
 
+/** Collects logs for which checkpoint_log() was called. */
 static void collect_wanted(struct checkpoint *cp)
 {
 	while (!list_empty(&cp->store->wanted) && !portion_is_full(cp)) {
@@ -343,7 +355,7 @@ static void collect_wanted(struct checkpoint *cp)
 	}
 }
 
-/** Something is to be checkpointed, and nothing is on its way. */
+/** Returns whether a checkpoint is wanted and none is running. */
 static bool is_due(const struct store *store)
 {
 	return !store->checkpointing &&
@@ -388,9 +400,10 @@ static void work_done(uv_work_t *work_req, int status)
 }
 
 /**
- * One checkpoint at a time, of a portion of the logs: so no two write the same metadata.json,
- * segments do not go while a log that counts as clean is not on disk yet, and the journal's own
- * syncs find room on the thread pool, however many sessions end their turn at once.
+ * Begins a checkpoint of a portion of the logs, unless one is running. One at a time, so that no
+ * two write the same metadata.json, that no segment is deleted while a log that counts as clean is
+ * not yet durable, and that other work finds room on the thread pool, however many sessions end a
+ * turn at once.
  */
 struct checkpoint *checkpoint_begin(struct store *store)
 {

@@ -1,3 +1,4 @@
+/* Copies sessions and their journal, beside a running server (store_copy.h). */
 #include "copy_internal.h"
 
 #include "store_internal.h"
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 #define PIECE_SIZE ((size_t)1 << 20)
-/* How often a session that changes under our eyes is tried, and how often all of it. */
+/* Most attempts at a session that keeps changing, and at the whole copy. */
 #define SESSION_ATTEMPTS 5
 #define ATTEMPTS         20
 
@@ -27,7 +28,7 @@ static bool is_zero(const char *bytes, size_t len)
 	return !len || (!bytes[0] && memcmp(bytes, bytes + 1, len - 1) == 0);
 }
 
-/** The first `most` bytes; what is zero takes no room. -EBADMSG if there are fewer, unless `most` is UINT64_MAX. */
+/** Does what copy_opened() says. Pieces that are all zeros become holes. */
 static int copy_bytes(struct copying *c, int from, int to, uint64_t most)
 {
 	uint64_t at = 0;
@@ -66,7 +67,7 @@ static int copy_bytes(struct copying *c, int from, int to, uint64_t most)
 
 int copy_opened(struct copying *c, int from, int to_fd, const char *path, uint64_t most)
 {
-	/* Never over a file that an earlier copy has too. */
+	/* Never overwrite in place: an earlier copy may share the file by a link. */
 	disk->unlinkat(to_fd, path, 0);
 	int to = disk->openat(to_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	int r = to < 0 ? -errno : copy_bytes(c, from, to, most);
@@ -98,7 +99,7 @@ static int copy_blob(struct copying *c, const char *path)
 {
 	struct stat st;
 	if (fstatat(c->to_sessions_fd, path, &st, 0) == 0) {
-		return 0; /* its name is what is in it */
+		return 0; /* the name is the hash of the contents */
 	}
 	if (c->before_sessions_fd >= 0 &&
 		linkat(c->before_sessions_fd, path, c->to_sessions_fd, path, 0) == 0) {
@@ -160,7 +161,7 @@ static bool link_session(struct copying *c, const char *id)
 	return true;
 }
 
-/** Whether the copy has what its metadata says is certain. */
+/** Returns 0 if the copied log ends as metadata.json says, or a negative errno. */
 static int check_copy(struct copying *c, const char *path, const struct store_metadata *meta)
 {
 	if (!meta->log_size) {
@@ -174,7 +175,10 @@ static int check_copy(struct copying *c, const char *path, const struct store_me
 	return r;
 }
 
-/** As metadata.json has it: -EBADMSG if the files are not so, or not any more. */
+/**
+ * Copies the files up to what metadata.json (`bytes`) says. Returns -EBADMSG if they do not match
+ * it (any more).
+ */
 static int copy_files(struct copying *c, const char *id, const struct buffer *bytes)
 {
 	char path[192];
@@ -206,7 +210,7 @@ static int copy_files(struct copying *c, const char *id, const struct buffer *by
 	return r;
 }
 
-/** A session that is damaged is copied as it is: verify tells of it, in the copy as in the original. */
+/** Copies a damaged session as it is: verify reports the damage in the copy as in the original. */
 static int copy_damaged(struct copying *c, const char *id)
 {
 	static const char *const files[] = {"metadata.json", "keys.jsonl", "events.jsonl"};
@@ -220,7 +224,7 @@ static int copy_damaged(struct copying *c, const char *id)
 	return r;
 }
 
-/** *ret_new: it was not the same in the copy so far. */
+/** Copies or links metadata.json, names and log. *ret_new: the copy did not have this state yet. */
 static int copy_lines(struct copying *c, const char *id, struct buffer *meta, bool *ret_new)
 {
 	int r = -EBADMSG;
@@ -245,7 +249,7 @@ static int copy_session(struct copying *c, const char *id, struct buffer *meta)
 	bool is_new;
 	int r = read_metadata(c->files->sessions_fd, id, meta);
 	if (r == -ENOENT) {
-		return 0; /* it is being made, and the journal has it; or it has just been deleted */
+		return 0; /* it is being created, and the journal has it; or it was just deleted */
 	}
 	r = r < 0 ? r : make_dir(c->to_sessions_fd, id);
 	r = r < 0 ? r : copy_lines(c, id, meta, &is_new);
@@ -257,7 +261,7 @@ static int copy_session(struct copying *c, const char *id, struct buffer *meta)
 	return r < 0 ? copy_fail(c, r, id) : 0;
 }
 
-/** Those that have been deleted since they were copied. */
+/** Removes sessions from the copy that have been deleted meanwhile, and counts the others. */
 static void drop_deleted(struct copying *c)
 {
 	char **ids;
@@ -294,7 +298,7 @@ static int copy_sessions(struct copying *c)
 	return r;
 }
 
-/* --- the journal --- */
+/* --- journal --- */
 
 static int oldest_segment(const struct copying *c, uint64_t *ret)
 {
@@ -314,7 +318,7 @@ static int copy_segments(struct copying *c, int to_fd)
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		char name[32];
 		journal_segment_name(segments[i], name);
-		disk->unlinkat(to_fd, name, 0); /* of an attempt that was too slow */
+		disk->unlinkat(to_fd, name, 0); /* copied by an attempt that was too slow */
 	}
 	free(r == 0 ? segments : NULL);
 	r = r < 0 ? r : store_files_list_segments(c->files, &segments, &count);
@@ -338,8 +342,8 @@ int copy_make_dir(int dir_fd, const char *name)
 }
 
 /**
- * The sessions first, then the journal. As long as the segment that was the oldest before is there
- * after, the journal has everything that the copied logs do not; else another round copies what has
+ * Copies the sessions first, then the journal. If the oldest segment is still the same afterwards,
+ * the journal has everything that the copied logs lack. Otherwise another round copies what has
  * changed, which is less.
  */
 static int copy_all(struct copying *c)

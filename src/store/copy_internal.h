@@ -1,4 +1,4 @@
-/* What the files of the copy share. */
+/* Shared by the files that copy a data directory (store_copy.h). */
 #ifndef HOLDFAST_COPY_INTERNAL_H
 #define HOLDFAST_COPY_INTERNAL_H
 
@@ -8,26 +8,27 @@ struct copying {
 	const struct store_files *files;
 	struct store_copy *copy;
 	int to_sessions_fd;
-	int before_sessions_fd; /* -1: none */
-	char *bytes; /* for copy_opened() */
+	int before_sessions_fd; /* sessions/ of an earlier copy; -1: none */
+	char *bytes; /* buffer of copy_opened() */
 	char **ret_why;
-	void (*between)(void *arg); /* after each piece of a file; NULL: nothing */
+	void (*between)(void *arg); /* called after each piece of a file; may be NULL */
 	void *between_arg;
 };
 
-/** Says in *ret_why what could not be copied. Returns the error. */
+/** Sets *ret_why to say that `path` cannot be copied. Returns `error`. */
 int copy_fail(struct copying *c, int error, const char *path);
-/** Opens a directory, which is made if it is missing. */
+/** Opens a directory and creates it if it is missing. Returns a descriptor or a negative errno. */
 int copy_make_dir(int dir_fd, const char *name);
 /**
- * Copies the first `most` bytes of a file that need not be there: -ENOENT. -EBADMSG if it has fewer, unless `most` is
- * UINT64_MAX.
+ * Copies the first `most` bytes of a file, or all of it if `most` is UINT64_MAX. Returns 0 or a
+ * negative errno: -ENOENT if the file does not exist, -EBADMSG if it is shorter.
  */
 int copy_file(struct copying *c, int from_fd, int to_fd, const char *path, uint64_t most);
-/** The same of a file that is open, which may be deleted by now; `path` is that of the copy. */
+/** The same for an open file, which may have been deleted. `path` is that of the copy. */
 int copy_opened(struct copying *c, int from, int to_fd, const char *path, uint64_t most);
 
 /* copy_streams.c */
+/** Copies raw streams, if there are any. */
 int copy_streams(struct copying *c);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * The copy of raw streams: their files first, and then the journal, with every segment that has been there since before
- * the first file was copied; they are held open until then, since checkpoints delete them. So the journal
- * has all that has happened to a stream since its file was copied, also that it was deleted, and recovery of the copy
- * makes the file what the journal says.
+ * Copies raw streams: their files first, and then the journal, with every segment since before the
+ * first file was copied. These segments are held open, since checkpoints delete them. So the copied
+ * journal has every change to a stream since its file was copied, including its deletion, and
+ * recovery of the copy brings the files in line with it.
  */
 #include "copy_internal.h"
 
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How often the journal may have been faster than we looked. */
+/* Most attempts while the server deletes segments before they are held. */
 #define ATTEMPTS 20
 
 struct held {
@@ -27,9 +27,9 @@ struct stream_copy {
 	int from_fd; /* DIR/streams */
 	int to_fd;
 	int before_fd; /* streams/data of an earlier copy; -1: none */
-	struct held *held; /* segments, numbered upwards */
+	struct held *held; /* open segments, by ascending number */
 	size_t count;
-	int result; /* of holding those that have begun meanwhile */
+	int result; /* of holding segments that began during the copy */
 };
 
 static void release(struct stream_copy *s)
@@ -41,9 +41,12 @@ static void release(struct stream_copy *s)
 	s->held = NULL;
 }
 
-/* --- the journal --- */
+/* --- journal --- */
 
-/** `is_first`: one that goes while we look is before all that we need. */
+/**
+ * Opens a segment and keeps it open. `is_first`: the first pass, before any file is copied; oldest
+ * segments that disappear then are not needed. Returns -EAGAIN if a needed segment is gone.
+ */
 static int hold(struct stream_copy *s, uint64_t number, bool is_first)
 {
 	char path[8 + RAW_FILE_NAME_SIZE] = "journal/";
@@ -110,7 +113,10 @@ static bool is_same(int dir_fd, const char *name, const struct stat *st)
 	       other.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
 }
 
-/** With its time, by which the next copy knows that it is the same. One that is gone is in the journal. */
+/**
+ * Copies or links the file of a stream. The copy gets its mtime, by which the next copy recognizes
+ * an unchanged file. A file that is gone is skipped: the journal has the deletion.
+ */
 static int copy_data(struct stream_copy *s, int from_fd, int to_fd, const char *name)
 {
 	struct stat st;

@@ -1,11 +1,11 @@
 /*
- * The journal's write side: group commit, rotation, and beginning anew after an error. The format
- * is in proto/store-format.md.
+ * The journal's write side: group commit, rotation, and recovery from write errors. The format is
+ * in proto/store-format.md.
  *
- * After a write or a sync has failed, what the segment holds behind its last good batch is not
- * known (a second fdatasync may say yes to bytes that the first one lost). So it is not written
- * again: a new segment begins, whose header says up to where the one before it counts. Until that
- * works, appends are refused; it is tried again and again.
+ * After a failed write or sync, the content of the segment behind its last good batch is unknown (a
+ * second fdatasync may succeed for bytes that the first one lost). So that segment is not written
+ * again: a new one begins, whose header says how many bytes of the previous one count. Until that
+ * succeeds, appends are refused and it is retried.
  */
 #include "store_internal.h"
 
@@ -84,7 +84,7 @@ static void append_segment_header(struct journal *journal)
 	seal(out, start);
 }
 
-/** The first record of a batch: room for its header, behind the segment's if it is the first. */
+/** Begins a batch: reserves space for its header, after the segment's header if it is the first. */
 static void begin_batch(struct journal *journal)
 {
 	static const char room[BATCH_HEADER_SIZE];
@@ -96,7 +96,7 @@ static void begin_batch(struct journal *journal)
 	buffer_append(&journal->gather, room, sizeof(room));
 }
 
-/** Fills the header in and adds the trailer. */
+/** Fills in the header and adds the trailer. */
 static void end_batch(struct journal *journal)
 {
 	struct buffer *out = &journal->gather;
@@ -121,7 +121,7 @@ static void forget_gathered(struct journal *journal)
 	buffer_clear(&journal->gather);
 	buffer_clear(&journal->entries);
 	journal->gather_count = 0;
-	journal->gather_lsn++; /* nobody takes what comes for what is lost */
+	journal->gather_lsn++; /* later records must not share the number of lost ones */
 	log_writes_forget_events(journal);
 }
 
@@ -151,11 +151,11 @@ int64_t journal_append(struct journal *journal, const struct record *record)
 	return (int64_t)journal->gather_lsn;
 }
 
-/* --- a batch's way to the disk --- */
+/* --- writing batches --- */
 
 /**
- * Begins the file of the batch's segment. The one before it must be whole on disk by then, also
- * when batches are not synced: recovery takes a torn batch for damage in all but the newest.
+ * Creates the file of the batch's segment. The previous segment must be durable before that, even
+ * if batches are not synced: in any segment but the newest, recovery takes a torn batch for damage.
  */
 static int open_segment(struct journal *journal)
 {
@@ -178,7 +178,7 @@ static int open_segment(struct journal *journal)
 	return 0;
 }
 
-/** Cuts the open segment's file; whether that is as good as a batch on disk. */
+/** Truncates the open segment's file. Returns whether that is as durable as a batch would be. */
 static bool cut_file(const struct journal *journal, size_t len)
 {
 	bool synced = journal->store->durability == DURABILITY_FSYNC;
@@ -187,8 +187,9 @@ static bool cut_file(const struct journal *journal, size_t len)
 }
 
 /**
- * Takes back what a failed batch has left: it is about to be refused, and must not come back with a
- * restart. Whether that is certain. If not, it is once the next segment's header says so, too.
+ * Removes the remains of a failed batch, which is about to be refused and must not reappear after a
+ * restart. Returns whether that is certain; if not, it becomes so with the next segment, whose
+ * header excludes the batch.
  */
 static bool take_back(const struct journal *journal, bool opened)
 {
@@ -207,9 +208,9 @@ static bool take_back(const struct journal *journal, bool opened)
 }
 
 /**
- * Makes the segment's file longer before a batch that does not fit: a sync is a good deal cheaper
- * if it need not write a new length, too. It is no harm if that cannot be done; then the file grows
- * with each batch. The last batch of a segment needs no more room than its own.
+ * Extends the segment's file ahead of a batch that does not fit, since a sync is much cheaper if it
+ * need not write a new length. Failure is harmless: then the file grows with each batch. The last
+ * batch of a segment does not extend the file, since nothing follows it.
  */
 static void take_room(struct journal *journal)
 {
@@ -230,7 +231,7 @@ static void take_room(struct journal *journal)
 	}
 }
 
-/** What was taken and is not used is given back, so that a stopped server leaves no zeros. */
+/** Cuts off preallocated space that is unused, so that a stopped server leaves no zeros. */
 void journal_give_room_back(struct journal *journal)
 {
 	if (!journal->store->error && journal->room > journal->segment_len) {
@@ -239,7 +240,7 @@ void journal_give_room_back(struct journal *journal)
 	}
 }
 
-/** Runs on the journal's own thread: puts the batch in flight on disk. */
+/** Writes and syncs the batch in flight. Runs on the journal's thread. */
 static int write_batch(struct journal *journal)
 {
 	bool sync = journal->store->durability == DURABILITY_FSYNC;
@@ -261,7 +262,7 @@ static int write_batch(struct journal *journal)
 	return r;
 }
 
-/** Takes the gathered bytes into flight. */
+/** Turns the gathered batch into the one in flight. */
 static void launch_batch(struct journal *journal)
 {
 	journal->flight_count = journal->gather_count;
@@ -280,7 +281,7 @@ static void launch_batch(struct journal *journal)
 	}
 }
 
-/** The next run: what there is to do for the logs, and the gathered batch if there is one. */
+/** Prepares a run of the thread: pending work on the logs, and the gathered batch if any. */
 static void launch(struct journal *journal)
 {
 	journal->checkpoint = checkpoint_begin(journal->store);
@@ -294,8 +295,9 @@ static void launch(struct journal *journal)
 }
 
 /**
- * What is gathered from now on is the next segment's. Called once the batch in flight is the last
- * of its segment, or has failed.
+ * Lets the next segment begin with the records gathered from now on, first a snapshot of every
+ * session that needs one. Called when the batch in flight is the last of its segment, or has
+ * failed.
  */
 static void begin_segment(struct journal *journal)
 {
@@ -312,14 +314,12 @@ void journal_revive_later(struct journal *journal)
 	}
 }
 
-/** The batch is lost, with everything gathered behind it. */
+/** Handles a failed batch: it is lost, with everything gathered after it. */
 static void fail(struct journal *journal)
 {
 	struct store *store = journal->store;
 	forget_gathered(journal);
-	/*
-	 * The segment of the batch ends in front of it; if it began with it, it counts for nothing.
-	 */
+	/* The segment counts up to this batch; if the batch began it, not at all. */
 	journal->before_segment =
 		journal->rotated ? journal->open_before_segment : journal->fd_segment;
 	journal->before_len = journal->rotated ? journal->open_before_len : journal->segment_len;
@@ -327,7 +327,10 @@ static void fail(struct journal *journal)
 	journal_revive_later(journal);
 }
 
-/** The batch is on disk: the store's owner hears of it, and old segments go if it begins a new one. */
+/**
+ * Reports a durable batch to the store's owner. If it began a segment, starts a round of
+ * checkpoints, after which older segments are deleted.
+ */
 static void succeed(struct journal *journal)
 {
 	struct store *store = journal->store;
@@ -342,7 +345,7 @@ static void succeed(struct journal *journal)
 	}
 }
 
-/** A run is over. */
+/** Handles the end of a run, on the loop. */
 static void land(struct journal *journal)
 {
 	bool is_good = !journal->has_batch || journal->result == 0;
@@ -378,8 +381,8 @@ static void batch_done(void *arg)
 }
 
 /**
- * After the last batch of a full segment has been taken. The snapshots that a segment begins with
- * do not count: if they alone filled it, there would be no end.
+ * Begins the next segment if the batch in flight fills this one. The snapshots at its beginning do
+ * not count: if they alone filled it, rotation would never end.
  */
 static void rotate_if_full(struct journal *journal)
 {
@@ -406,7 +409,9 @@ void journal_launch(struct store *store)
 	worker_start(journal->writer);
 }
 
-/** Tries to begin anew, with a snapshot of every session that is not idle. */
+/**
+ * After an error: tries to begin a new segment, with a snapshot of every session that needs one.
+ */
 static void handle_revive(uv_timer_t *timer)
 {
 	struct journal *journal = timer->data;
@@ -419,7 +424,7 @@ static void handle_revive(uv_timer_t *timer)
 	}
 	begin_segment(journal);
 	if (!journal->gather.len) {
-		begin_batch(journal); /* all are idle: an empty batch tells whether it works */
+		begin_batch(journal); /* nothing to snapshot: an empty batch tests the disk */
 	}
 	launch(journal);
 	worker_start(journal->writer);
@@ -449,7 +454,7 @@ uint64_t journal_drop(int dir_fd, uint64_t from, uint64_t to, bool sync_last)
 		char name[32];
 		bool is_last = segment + 1 == to;
 		journal_segment_name(segment, name);
-		/* Numbers of segments that were refused have no file. */
+		/* The number of a segment that failed may have no file. */
 		if ((disk->unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT) ||
 			((sync_last || !is_last) && disk->fsync(dir_fd) < 0)) {
 			return segment;
@@ -464,7 +469,7 @@ void journal_dropped(struct journal *journal, uint64_t oldest)
 		journal->oldest_segment = oldest;
 	}
 	if (journal->before_segment < oldest) {
-		/* What comes next must not lead back to one that is gone. */
+		/* The next segment's header must not name one that was deleted. */
 		journal->before_segment = 0;
 		journal->before_len = 0;
 	}
@@ -476,13 +481,13 @@ size_t journal_backlog(const struct store *store)
 	       (store->journal.in_flight ? store->journal.flight.len : 0);
 }
 
-/* --- without a server --- */
+/* --- journals made offline --- */
 
 struct journal *journal_make(void)
 {
 	struct journal *journal = xcalloc(1, sizeof(*journal));
 	journal->store = xcalloc(
-		1, sizeof(*journal->store)); /* all that it is asked for: DURABILITY_FSYNC */
+		1, sizeof(*journal->store)); /* only its durability is read: DURABILITY_FSYNC */
 	journal->segment = 1;
 	return journal;
 }

@@ -1,10 +1,10 @@
 /*
- * The journal's read side. Nothing in a segment is trusted before its checksum has been seen.
+ * The journal's read side. Nothing in a segment is trusted before its checksum has been verified.
  *
- * A batch was written and synced as a whole, so one that is followed by another was whole once:
- * what is wrong in it now is damage, and its trailer (or, if that is hit, its records) tells whose.
- * Only the last batch of the newest segment may be incomplete, and then none of it counts. Behind
- * the last batch there may be zeros: room that was taken ahead.
+ * A batch is written and synced as a whole, so a batch that another one follows was complete once.
+ * An error in it is damage, and its trailer (or, if that is hit, its records) says which sessions
+ * are affected. Only the last batch of the newest segment can be incomplete; then none of it
+ * counts. Zeros after the last batch are preallocated space.
  */
 #include "store_internal.h"
 
@@ -52,7 +52,7 @@ bool journal_reader_is_blank(const struct journal_reader *reader, size_t from)
 	return at >= reader->end;
 }
 
-/** Whether a batch that ends there is the last. */
+/** Returns whether a batch that ends at `end` is the last. */
 static bool is_last(const struct journal_reader *reader, size_t end)
 {
 	return end >= reader->end || (!reader->is_end_told && journal_reader_is_blank(reader, end));
@@ -62,14 +62,14 @@ static bool is_last(const struct journal_reader *reader, size_t end)
 
 /** The extent of a batch. */
 struct batch {
-	size_t records; /* where they begin */
+	size_t records; /* offset of the first record */
 	size_t end;
 	uint32_t count;
 	bool has_header;
 	const char *entries; /* NULL: the trailer is damaged */
 };
 
-/** The header of the batch with this number, at a place; false if there is none. */
+/** Reads the header of batch `number` at offset `at`. Returns false if no good one is there. */
 static bool read_header(const struct journal_reader *reader, size_t at, uint64_t number,
 	size_t *ret_length, uint32_t *ret_count)
 {
@@ -86,8 +86,8 @@ static bool read_header(const struct journal_reader *reader, size_t at, uint64_t
 }
 
 /**
- * The header is synced with the first batch: if that one is good, the header was too, and is
- * damaged now. What it told of the segment before is not known then.
+ * Returns whether the segment has a good first batch. The header was synced with that batch: if the
+ * batch is good and the header is not, the header has been damaged since.
  */
 static bool has_first_batch(struct journal_reader *reader)
 {
@@ -96,7 +96,10 @@ static bool has_first_batch(struct journal_reader *reader)
 	return read_header(reader, JOURNAL_HEADER_SIZE, 0, &length, &count);
 }
 
-/** The header of every format has the magic in front, and its checksum in the same place. */
+/**
+ * Returns the format of a header, 0 if unknown. In every format magic and checksum are in the same
+ * place.
+ */
 static unsigned format_of(const char *magic)
 {
 	size_t len = strlen(JOURNAL_MAGIC_FAMILY);
@@ -165,7 +168,10 @@ static bool read_trailer(const struct journal_reader *reader, struct batch *batc
 	return true;
 }
 
-/** Where the batch after a damaged header begins: at the next good header, or at the end. */
+/**
+ * Returns the end of a batch with a damaged header: where batch `number`, the next, begins, or
+ * reader->end.
+ */
 static size_t find_next_header(const struct journal_reader *reader, size_t from, uint64_t number)
 {
 	static const char magic[4] = {'H', 'F', 'B', 'T'};
@@ -186,8 +192,8 @@ static size_t find_next_header(const struct journal_reader *reader, size_t from,
 }
 
 /**
- * The end of a last batch whose header does not tell it: there its trailer ends, whose checksum may
- * itself end with zeros. The reader's end if there is no such place.
+ * Finds the end of a last batch whose header is damaged: the end of its trailer, whose checksum may
+ * itself end with zeros. Without a good trailer it is the reader's end.
  */
 static void find_last_end(const struct journal_reader *reader, struct batch *batch)
 {
@@ -205,7 +211,7 @@ static void find_last_end(const struct journal_reader *reader, struct batch *bat
 	read_trailer(reader, batch);
 }
 
-/** The extent of the batch behind `valid`; false if nothing tells what is in it. */
+/** Finds the extent of the batch at `valid`. Returns false if header and trailer are no help. */
 static bool find_batch(const struct journal_reader *reader, struct batch *batch)
 {
 	size_t length;
@@ -262,7 +268,7 @@ static size_t record_size(const struct record *record)
 	return RECORD_HEADER_SIZE + 16 + record->id_len + record->data_len;
 }
 
-/** Whether every record of a batch can be read. */
+/** Returns whether every record of a batch is good. */
 static bool batch_is_whole(const struct journal_reader *reader, const struct batch *batch)
 {
 	size_t at = batch->records;
@@ -276,7 +282,10 @@ static bool batch_is_whole(const struct journal_reader *reader, const struct bat
 	return true;
 }
 
-/** Then the power may have taken any of the newest segment's batches, and left later ones. */
+/**
+ * Returns whether batches were not synced: then a power cut can lose any of them and leave later
+ * ones.
+ */
 static bool was_relaxed(const struct journal_reader *reader)
 {
 	return reader->flags & JOURNAL_FLAG_RELAXED;

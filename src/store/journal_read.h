@@ -1,54 +1,64 @@
-/* The journal's read side: which segments there are, and what is in them. */
+/* The journal's read side: lists segments and reads their records. */
 #ifndef HOLDFAST_JOURNAL_READ_H
 #define HOLDFAST_JOURNAL_READ_H
 
 #include "holdfast/buffer.h"
 #include "holdfast/store.h"
 
+/** Makes the file name of a segment. */
 void journal_segment_name(uint64_t segment, char name[32]);
-/** The numbers of the segments in the journal's directory, ascending; the caller frees them. */
+/**
+ * Lists the numbers of the segments in a directory, ascending. The caller frees them, even on
+ * failure.
+ */
 int journal_list(int dir_fd, uint64_t **ret_segments, size_t *ret_count);
 struct journal_reader {
 	struct buffer bytes; /* the whole segment */
-	uint64_t before_segment; /* what its header tells of the one before it; 0: none; or */
+	uint64_t before_segment; /* the previous segment, by the header; 0: none; or */
 #define JOURNAL_BEFORE_UNKNOWN UINT64_MAX /* the header is damaged */
-	size_t before_len;
-	unsigned format; /* as the magic says; 0: not known */
+	size_t before_len; /* valid bytes of that segment */
+	unsigned format; /* by the magic; 0: unknown */
 	uint64_t flags;
-	size_t end; /* bytes that belong to it */
-	bool may_be_torn; /* the newest: its last batch may be incomplete */
-	bool is_end_told; /* by the next segment: zeros are no end, but damage */
-	size_t valid; /* up to where batches are good */
-	size_t last_batch; /* where the last of them begins; 0: none */
-	uint64_t batch_number; /* the next one's */
-	size_t damaged_batch; /* the last one that had to do without its header or trailer; 0: none
-			       */
+	size_t end; /* bytes that belong to the segment */
+	bool may_be_torn; /* the newest segment: its last batch may be incomplete */
+	bool is_end_told; /* the next segment's header gave `end`: zeros before it are damage */
+	size_t valid; /* end of the good batches read so far */
+	size_t last_batch; /* offset of the last good batch; 0: none */
+	uint64_t batch_number; /* of the next batch */
+	size_t damaged_batch; /* offset of the last batch with a bad header or trailer; 0: none */
 	/* The batch being read. */
-	size_t at; /* its next record */
-	const char *entry; /* of that record */
-	uint32_t left; /* records */
+	size_t at; /* offset of its next record */
+	const char *entry; /* trailer entry of that record; NULL: the trailer is damaged */
+	uint32_t left; /* records left to read */
 };
-/** What journal_reader_next() found. */
+/** Result of journal_reader_next(). */
 enum journal_found {
-	JOURNAL_END, /* no more; what is between `valid` and `end` is torn */
+	JOURNAL_END, /* no more records; bytes from `valid` to `end` are a torn batch */
 	JOURNAL_RECORD,
-	JOURNAL_DAMAGED, /* a record of a session cannot be read */
-	JOURNAL_LOST, /* damage so large that it does not tell which sessions it concerns */
+	JOURNAL_DAMAGED, /* the record cannot be read, but its session is known */
+	JOURNAL_LOST, /* damage that hides which sessions it concerns */
 };
 /**
- * Reads a segment. -EBADMSG if it has no good header; -ENOTSUP if that is good, and of a format or
- * with flags that we do not know. The reader is to be closed in any case.
+ * Reads a segment into memory. Returns 0 or a negative errno: -EBADMSG if it has no good header;
+ * -ENOTSUP if the header is good but has an unknown format or unknown flags. The caller closes the
+ * reader in any case.
  */
 int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *name);
-/** Reads the header alone: whether that is good, and not ours to read. Closed in any case, too. */
+/**
+ * Reads only the header. Returns whether that is good but not supported. Close the reader in any
+ * case.
+ */
 bool journal_header_is_foreign(struct journal_reader *reader, int dir_fd, const char *name);
 void journal_reader_close(struct journal_reader *reader);
-/** *ret_session is journal_session_hash() of the session that a damaged record is of. */
+/**
+ * Reads the next record, which is valid until the reader is closed. For JOURNAL_DAMAGED
+ * *ret_session is the journal_session_hash() of its session.
+ */
 enum journal_found journal_reader_next(
 	struct journal_reader *reader, struct record *ret_record, uint64_t *ret_session);
-/** Whether there are only zeros from a place on: room that was taken and not used. */
+/** Returns whether only zeros, unused preallocated space, follow `from`. */
 bool journal_reader_is_blank(const struct journal_reader *reader, size_t from);
-/** The XXH3_64 that guards what is in a segment. */
+/** The checksum of everything in a segment: XXH3_64. */
 uint64_t journal_checksum(const char *bytes, size_t len);
 
 #endif

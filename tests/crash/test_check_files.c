@@ -186,7 +186,7 @@ static void names_that_do_not_fit_are_told(void **state)
 		{{PROMPT(1, "p1"), "{\"kind\":\"of later days\"", PROMPT(3, "p2"), PROMPT(5, "p3")},
 			NULL},
 		{{PROMPT(1, "p1"), PROMPT(5, "p3")}, KEYS "the name of event 3 is missing"},
-		{{NULL}, KEYS "the name of event 1 is missing; names that do not fit in all: 3"},
+		{{NULL}, KEYS "the name of event 1 is missing; wrong names in total: 3"},
 		{{PROMPT(1, "p1"), PROMPT(3, "p2"), PROMPT(3, "p2"), PROMPT(5, "p3")}, KEYS
 			"line 3 names event 3, which has no name of its own, or had it before"},
 		{{PROMPT(1, "p1"), PROMPT(3, "p2"), PROMPT(4, "p9"), PROMPT(5, "p3")}, KEYS
@@ -194,7 +194,7 @@ static void names_that_do_not_fit_are_told(void **state)
 		{{PROMPT(1, "p1"), PROMPT(3, "p2"), PROMPT(5, "p3"), PROMPT(7, "p4")}, KEYS
 			"line 4 names event 7, which has no name of its own, or had it before"},
 		{{PROMPT(3, "p2"), PROMPT(1, "p1"), PROMPT(5, "p3")},
-			KEYS "the name of event 1 is missing; names that do not fit in all: 2"},
+			KEYS "the name of event 1 is missing; wrong names in total: 2"},
 		{{PROMPT(1, "p1"), PROMPT(3, "p3"), PROMPT(5, "p3")},
 			KEYS "line 2 is not the name of event 3"},
 		{{PROMPT(1, "p1"), PROMPT(3, "p2") ",\"by\":\"x\"", PROMPT(5, "p3")},
@@ -343,7 +343,7 @@ static void an_index_that_is_missing_is_noted(void **state)
 	assert_int_equal(found.problems, 0);
 	assert_int_equal(found.notes, 1);
 	assert_string_equal(found.first,
-		"sessions/s/events.index: it is missing; it is made again from the log when it is needed");
+		"sessions/s/events.index: it is missing; it is rebuilt from the log when needed");
 	struct store_files files;
 	char *why;
 	assert_int_equal(store_files_open(dir, &files, &why), 0);

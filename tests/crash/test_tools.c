@@ -363,12 +363,12 @@ static void records_that_do_not_stand_are_told(void **state)
 	};
 	tell_records(bad, 4, &told);
 	assert_string_equal(told.data,
-		"the first record of session ghost in this segment is no snapshot of it\n"
-		"a record names a session as none can be named\n"
+		"the first record of session ghost in this segment is not a snapshot\n"
+		"a record has an invalid session id\n"
 		"it has a record of kind 200, which this program (holdfast " HOLDFAST_VERSION
 		") does not know: install a newer holdfast\n"
-		"the first record of session c in this segment is no snapshot of it\n"
-		"the record is of session ghost, which is not there\n");
+		"the first record of session c in this segment is not a snapshot\n"
+		"the record is of session ghost, which does not exist\n");
 	buffer_finish(&told);
 	(void)state;
 }

@@ -263,7 +263,7 @@ test('verify tells of bytes that are missing and of a damaged journal, and chang
 	const bad = readdirSync(join(streams, 'data')).find((name) => readFileSync(join(streams, 'data', name), 'utf8').startsWith('longer'));
 	truncateSync(join(streams, 'data', bad), 5);
 	const before = filesBelow(server.dataDir);
-	const missing = new RegExp(`^streams/data/${bad}: bytes of the stream bad are missing$`, 'm');
+	const missing = new RegExp(`^streams/data/${bad}: it is too short; bytes of stream bad are missing$`, 'm');
 	assert.match((await run(1, 'verify', server.dataDir)).stdout, missing);
 	assert.deepEqual(filesBelow(server.dataDir), before);
 	assert.match((await run(1, 'backup', server.dataDir, join(dir, 'backups'))).stdout, missing);
