@@ -1,3 +1,4 @@
+/* The program's commands: finds the one that the arguments name, and runs it. */
 #include "holdfast/agent_files.h"
 #include "holdfast/agent_guard.h"
 #include "holdfast/config.h"
@@ -38,8 +39,8 @@ static int print_limits(int argc, char **argv)
 
 static const struct {
 	const char *name;
-	const char *help; /* NULL: it is not for people */
-	/** Gets what follows its name; returns the exit code. */
+	const char *help; /* NULL: internal, not listed */
+	/** Called with the arguments after its name; returns the exit code. */
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{"serve", "run the relay", serve},

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/** Sets a limit; if that fails, names the option and the value that were given. */
+/** Sets a limit. An error names the option and the value as they were given. */
 static int set_limit(struct config *config, const char *text, int option, const char *given)
 {
 	char *why;
@@ -91,7 +91,7 @@ static int take_push_address(struct config *config, const char *text)
 
 typedef config_take_fn take_fn;
 
-/** Several, with such separators between them; NULL: none. */
+/** Takes the values of a list, between which there is any of `separators`. Accepts NULL. */
 static int take_list(struct config *config, const char *list, const char *separators, take_fn *take)
 {
 	int r = 0;
@@ -110,7 +110,7 @@ static int take_limits(struct config *config, const char *list)
 	return take_list(config, list, ",", take_limit);
 }
 
-/** What the environment has of an option that may be repeated. Paths and values may have blanks. */
+/** Takes a repeatable option from the environment. Paths and variables may contain blanks. */
 static int take_env(struct config *config, int option, take_fn *take)
 {
 	bool may_have_blanks =
@@ -130,7 +130,7 @@ static int take_file(struct config *config, int option, take_fn *take)
 	return r;
 }
 
-/** An option that may be repeated, and is not among the arguments. */
+/** Takes a repeatable option from the first of environment, file and default that has it. */
 static int take_outside(struct config *config, int option, take_fn *take)
 {
 	const char *env = getenv(config_options[option].env);
@@ -216,7 +216,7 @@ static const struct command command = {
 	.lookup = look_up,
 };
 
-/** Only scheme, host and port: a page lies at the root of its server. */
+/** Accepts scheme, host and port only, since the page is at the root of its server. */
 static int parse_url(const char *text)
 {
 	const char *host = strncmp(text, "http://", 7) == 0    ? text + 7
@@ -239,7 +239,7 @@ int config_parse_word(int option, const char *text, const char *const words[])
 	return options_refuse(&config_options[option], text, NULL);
 }
 
-/** Options that are limits of their own. */
+/** Takes the options that each set one limit. */
 static int take_own_limits(struct config *config, const char *values[])
 {
 	static const struct {
@@ -278,7 +278,7 @@ static int take_tls(struct config *config, const char *values[])
 	return r < 0 ? r : 0;
 }
 
-/** Lists of the environment count as far as the command line has none of them. */
+/** Takes the options about the network. The command line's lists replace those of other sources. */
 static int take_network(struct config *config, const char *values[])
 {
 	const struct server_trust given = config->trust;
@@ -397,10 +397,10 @@ static int take_values(struct config *config, const char *values[])
 	return config_take_log(config, values[LOG_LEVEL], values[LOG_FORMAT]);
 }
 
-/* The arguments as they are, before anything is made of them. */
+/* The options among the arguments, as text. */
 struct given {
-	const char **values; /* of each option the last one; NULL: it is not among them */
-	struct buffer *texts; /* NULL, or room for all of each option */
+	const char **values; /* the last value of each option; NULL: not given */
+	struct buffer *texts; /* all values of each option; NULL: not needed */
 };
 
 static int note(void *owner, size_t option, const char *value)
@@ -430,7 +430,10 @@ static int read_file(struct config *config, const char *given)
 	return path ? config_file_read(path, config_options, config_may_repeat, config->file) : 0;
 }
 
-/** What may be given everywhere: of the same name, what is taken later wins. */
+/**
+ * Takes the options whose values add up over all sources. Of the same name, a later value wins: so
+ * the file comes first, then the environment; the arguments follow.
+ */
 static int take_outer_lists(struct config *config)
 {
 	int r = take_file(config, LIMIT, take_limits);

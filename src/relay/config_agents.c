@@ -1,4 +1,4 @@
-/* The options of serve that say which agents there are. */
+/* The options of serve that name the agents: --agent and --agents. */
 #include "config_internal.h"
 
 #include "holdfast/buffer.h"
@@ -13,7 +13,7 @@
 
 #define FILE_MAX ((size_t)1024 * 1024)
 
-/** 0, or a negative errno after saying what is wrong. */
+/** Reads the file of --agents. Returns 0, or a negative errno after reporting the error. */
 static int read_file(const char *path, struct buffer *ret)
 {
 	struct stat st;

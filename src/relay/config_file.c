@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line that is longer is none of ours, and so is a file with more of them. */
+/* A file with a longer line, or with more lines, is not a configuration file. */
 #define LINE_SIZE 8192
 #define LINES_MAX 10000
 

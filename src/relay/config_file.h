@@ -1,6 +1,6 @@
 /*
- * The file of `--config`: a line `name = value` for each option, named as its flag without the
- * dashes. Blank lines and lines that begin with # count for nothing; a value ends with its line,
+ * Reads the file of `--config`: a line `name = value` for each option, named as its flag without
+ * the dashes. Blank lines and lines that begin with # are ignored. A value is the rest of its line,
  * without the blanks around it. An option that may be repeated has a line for each value.
  */
 #ifndef HOLDFAST_CONFIG_FILE_H
@@ -25,23 +25,23 @@ struct config_file {
 };
 
 /**
- * Reads a file. `may_repeat` tells of which options each value counts; another one may be there
- * once. Returns 0, or a negative errno after saying what is wrong, and where.
+ * Reads a file. An option for which `may_repeat` is false must occur at most once. Returns 0, or a
+ * negative errno after reporting the error with its line. Call config_file_finish() in either case.
  */
 int config_file_read(const char *path, const struct option *options,
 	bool (*may_repeat)(size_t option), struct config_file *ret);
-/** Accepts one that is all zero. */
+/** Accepts a file that is all zero. */
 void config_file_finish(struct config_file *file);
-/** The first line of an option from `*at` on, which moves behind it; NULL: there is none. */
+/** Returns the first line of an option from index `*at` on, and moves `*at` past it; or NULL. */
 const struct config_line *config_file_next(
 	const struct config_file *file, size_t option, size_t *at);
 
-/** Appends a value behind those before it; of a NAME=VALUE that may be a secret only the name. */
+/** Appends a value to a list. If it `is_secret`, only the name of NAME=VALUE is appended. */
 void config_append_value(struct buffer *out, bool is_secret, const char *value);
 /**
- * Prints an option, its value and where that is from, a line for each source that counts: its
- * arguments (`given`, empty: none), its variable, its lines of the file, its default. `adds_up`: all
- * of them count, not only the first.
+ * Prints an option with its value and source: the first of its arguments (`given`, may be empty),
+ * its variable, its lines in the file and its default. With `adds_up` the values of all sources
+ * count, and each source is printed.
  */
 void config_print_option(const struct option *option, bool is_secret, bool adds_up,
 	const struct buffer *given, const struct config_file *file, size_t number);

@@ -1,4 +1,4 @@
-/* The options of serve: what the files that read them share. */
+/* Shared by the files that read the options of serve. */
 #ifndef HOLDFAST_CONFIG_INTERNAL_H
 #define HOLDFAST_CONFIG_INTERNAL_H
 
@@ -62,50 +62,56 @@ enum {
 	OPTION_COUNT
 };
 
-/** Ended by one without a flag. */
+/** The table of options, ended by one without a flag. */
 extern const struct option config_options[OPTION_COUNT + 1];
 
-/* config_agents.c: the same as below. The command of --agent, or the file of --agents; both may be NULL. */
+/* Functions that return an int return 0, or a negative errno after reporting the error. */
+
+/* config_agents.c */
+/** Takes the command of --agent or the file of --agents; NULL if not given. */
 int config_take_agents(struct config *config, const char *command, const char *file);
 
 /* config.c */
-/** Which of the words it is, or -EINVAL after saying that it is none. */
+/** Returns the index of `text` in a NULL-terminated list of words, or -EINVAL. */
 int config_parse_word(int option, const char *text, const char *const words[]);
 bool config_may_repeat(size_t option);
 
 /* config_log.c */
-/** -EINVAL after saying what is wrong. */
 int config_take_log(struct config *config, const char *level, const char *format);
 
-/* config_webhook.c: the same. */
+/* config_webhook.c */
 typedef int config_take_fn(struct config *config, const char *text);
 int config_take_webhook(struct config *config, const char *text);
 int config_take_webhook_address(struct config *config, const char *text);
-/** After --store. `take_outside` adds what the environment or the file has of an option that may be repeated. */
+/**
+ * Takes the other options of webhooks. To be called after --store has been taken. `take_outside`
+ * takes a repeatable option from the environment or the file.
+ */
 int config_take_webhooks(struct config *config, const char *values[],
 	int (*take_outside)(struct config *config, int option, config_take_fn *take));
 
-/* config_store.c: the same. After --durability and --listen. */
+/* config_store.c */
+/** To be called after --durability has been taken. */
 int config_take_store(struct config *config, const char *values[]);
 
 /* config_listen.c */
-/** HOST:PORT, or [HOST]:PORT; false if it is none. *ret_host is the caller's. */
+/** Parses HOST:PORT or [HOST]:PORT. Returns whether it is valid. The caller frees *ret_host. */
 bool config_read_host_port(const char *text, char **ret_host, int *ret_port);
-/** Adds an address to listen on; -EINVAL after saying what is wrong. */
+/** Adds an address of --listen. */
 int config_take_listen(struct config *config, const char *text);
-/** The same of --metrics-listen. Behind all others: it is nothing for people. */
+/** Adds the address of --metrics-listen. To be called after all of --listen. */
 int config_take_metrics_listen(struct config *config, const char *text);
-/** --node-listen and --node-address: the same. After --store. */
+/** Takes --node-listen and --node-address. To be called after --store has been taken. */
 int config_take_node(struct config *config, const char *values[]);
 
-/* config_paths.c; those that return an int say what is wrong, and return a negative errno then. */
-/** Adds a path that must be there to a list. */
+/* config_paths.c */
+/** Adds a path, which must exist, to a list. */
 int config_take_path(int option, char ***list, const char *text);
-/** A directory that must be there; the caller frees it. */
+/** Resolves a directory, which must exist; the caller frees *ret_path, also after an error. */
 int config_parse_dir(int option, const char *text, char **ret_path);
-/** The default may be missing; what was named must be there. */
+/** The same for --highlight. *ret_path stays as it is if `text` is empty, or a missing default. */
 int config_parse_highlight(const char *text, char **ret_path);
-/** The page that was installed with this program, which the caller frees; NULL: there is none. */
+/** Returns the page that was installed with this program (caller frees), or NULL. */
 char *config_installed_page(void);
 
 #endif

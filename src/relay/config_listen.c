@@ -1,4 +1,4 @@
-/* What is listened on: for clients (--listen), and for other nodes (--node-listen). */
+/* The options of serve for addresses to listen on: for clients, for metrics and for other nodes. */
 #include "config_internal.h"
 
 #include "holdfast/buffer.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many addresses may be listened on. */
+/* How many times --listen may be given. */
 #define LISTEN_MAX 16
 
 bool config_read_host_port(const char *text, char **ret_host, int *ret_port)
@@ -71,7 +71,7 @@ int config_take_metrics_listen(struct config *config, const char *text)
 
 /* --- nodes --- */
 
-/** An address that stands for all that a machine has: nobody can connect to it from elsewhere. */
+/** Whether an address stands for all of this machine's: other machines cannot connect to it. */
 static bool is_wildcard(const char *host)
 {
 	return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0 ||

@@ -1,4 +1,4 @@
-/* How much the server logs and in which form: as it was started, and after SIGHUP. */
+/* The options of serve for the level and the format of the log, at the start and after SIGHUP. */
 #include "config_file.h"
 #include "config_internal.h"
 

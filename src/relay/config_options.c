@@ -1,7 +1,7 @@
-/* What serve may be told: the table that --help, the man page and check-config are made of. */
+/* The table of serve's options, from which --help, the man page and check-config are made. */
 #include "config_internal.h"
 
-/* Where the page is installed, seen from the program's folder; the build knows better. */
+/* Where the page is installed, relative to the program's folder; the build normally sets it. */
 #ifndef HOLDFAST_WEB_DIR
 #define HOLDFAST_WEB_DIR "../share/holdfast/web"
 #endif

@@ -1,4 +1,4 @@
-/* --store: a database in place of the data directory's sessions. */
+/* The option --store, which keeps sessions in a database instead of the data directory. */
 #include "config_internal.h"
 
 #include "holdfast/diag.h"

@@ -27,7 +27,7 @@ void list_free_texts(char **list)
 	free(list);
 }
 
-/** A name or an address, in lower case, as it begins `text`: its length, or 0. */
+/** Returns the length of the host name in lower case, or address, that begins `text`, or 0. */
 static size_t host_len(const char *text)
 {
 	struct address address;
@@ -39,7 +39,7 @@ static size_t host_len(const char *text)
 	return len <= NAME_MAX_LEN ? len : 0;
 }
 
-/** The port that a browser leaves out. */
+/** Whether `port` is the default port of the origin's scheme, which browsers leave out. */
 static bool is_default_port(const char *origin, const char *port)
 {
 	return (strncmp(origin, "https:", 6) == 0 && strcmp(port, ":443") == 0) ||

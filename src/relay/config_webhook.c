@@ -1,4 +1,4 @@
-/* The options of serve that are about webhooks. */
+/* The options of serve for webhooks. */
 #include "config_internal.h"
 
 int config_take_webhook(struct config *config, const char *text)

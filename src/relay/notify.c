@@ -14,12 +14,12 @@
 
 struct notify {
 	int fd;
-	uv_timer_t *timer; /* of the watchdog; NULL: there is none */
+	uv_timer_t *timer; /* for the watchdog; NULL: no watchdog */
 	bool (*is_well)(void *arg);
 	void *arg;
 };
 
-/** A datagram that is not taken at once is not worth waiting for. */
+/** Sends a state. Does not wait if the socket is full: the datagram is then dropped. */
 static void tell(const struct notify *notify, const char *state)
 {
 	if (send(notify->fd, state, strlen(state), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
@@ -36,7 +36,7 @@ static void handle_timer(uv_timer_t *timer)
 	}
 }
 
-/** A connected socket, or a negative errno. A path that begins with @ is an abstract one. */
+/** Returns a connected socket, or a negative errno. A path with @ in front is an abstract one. */
 static int connect_to(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -59,7 +59,7 @@ static int connect_to(const char *path)
 	return fd;
 }
 
-/** In ms; 0: there is no watchdog, or it is another process's. */
+/** Returns the watchdog's timeout (ms), or 0 if no watchdog watches this process. */
 static uint64_t watchdog_ms(void)
 {
 	const char *usec = getenv("WATCHDOG_USEC");

@@ -1,6 +1,6 @@
 /*
- * Tells the service manager how the server is, as systemd's sd_notify(3) has it: datagrams to the
- * socket that NOTIFY_SOCKET names. Nobody is told if that is not set.
+ * Reports the server's state to the service manager as sd_notify(3) of systemd does: in datagrams
+ * to the socket that NOTIFY_SOCKET names.
  */
 #ifndef HOLDFAST_NOTIFY_H
 #define HOLDFAST_NOTIFY_H
@@ -11,13 +11,13 @@
 struct notify;
 
 /**
- * NULL if nobody is to be told. If WATCHDOG_USEC is set, the watchdog is told in half of that time,
- * from the loop, as long as is_well() holds.
+ * Returns NULL if NOTIFY_SOCKET is not set, or, after a warning, if it cannot be used. If
+ * WATCHDOG_USEC is set, the loop notifies the watchdog twice in that time as long as is_well().
  */
 struct notify *notify_create(uv_loop_t *loop, bool (*is_well)(void *arg), void *arg);
-/** These accept NULL. The server takes clients from now on. */
+/** Reports that the server accepts clients. Accepts NULL, as do the next two. */
 void notify_ready(struct notify *notify);
-/** It does not any more, and is about to end. */
+/** Reports that the server is stopping. */
 void notify_stopping(struct notify *notify);
 void notify_destroy(struct notify *notify);
 

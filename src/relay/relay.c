@@ -29,9 +29,9 @@
 
 /* How long a shutdown waits for sockets to take their close frames (ms). */
 #define DRAIN_MS 300
-/* Free memory at the end of the heap that the process keeps, and from which size on a block is a mapping of its own (bytes). */
-#define HEAP_KEPT_MAX (8 << 20)
-#define MAPPED_MIN    (1 << 20)
+/* Settings of the allocator, see keep_heap() (bytes). */
+#define HEAP_KEPT_MAX (8 << 20) /* free memory kept at the end of the heap */
+#define MAPPED_MIN    (1 << 20) /* larger blocks are mappings of their own */
 
 struct relay {
 	const struct config *config;
@@ -39,27 +39,27 @@ struct relay {
 	uv_loop_t loop;
 	struct clock clock;
 	struct metrics *metrics;
-	struct turns turns; /* of pages, of all clients */
+	struct turns turns; /* shares the time for pages among all clients */
 	struct session_table *sessions;
-	struct sandbox sandbox; /* of agents, if there is one */
-	char *cgroup; /* where they get groups; NULL: nowhere */
-	struct spawner *spawner; /* NULL: there is no agent to be started */
+	struct sandbox sandbox; /* of agents; `tmp` is NULL without --sandbox */
+	char *cgroup; /* where agents get control groups; NULL: nowhere */
+	struct spawner *spawner; /* NULL: no agents are configured */
 	struct agent_host *agents;
 	struct access *access; /* NULL: --auth off */
 	struct push *push; /* NULL: no push messages */
-	struct webhooks *webhooks; /* NULL: none */
-	struct raw_store *raw; /* NULL: --store */
+	struct webhooks *webhooks; /* NULL: no webhooks */
+	struct raw_store *raw; /* NULL with --store */
 	struct inherited_sockets inherited;
 	struct server *server;
 	uv_prepare_t prepare;
 	uv_check_t check;
-	uint64_t tick_ns; /* when the last tick ended, and how long the loop had slept by then */
-	uint64_t tick_idle_ns;
+	uint64_t tick_ns; /* when the last tick ended */
+	uint64_t tick_idle_ns; /* how long the loop had slept in all by then */
 	uv_signal_t sigterm;
 	uv_signal_t sigint;
 	uv_signal_t sighup;
-	struct notify *notify; /* NULL: nobody is to be told */
-	uint64_t seen_lsn; /* what was on disk when the watchdog was told last */
+	struct notify *notify; /* NULL: no service manager */
+	uint64_t seen_lsn; /* the last durable record when the watchdog last checked */
 	struct reload reload;
 	uv_timer_t drain;
 	uv_timer_t give_up;
@@ -67,11 +67,11 @@ struct relay {
 	struct relay_leave leave;
 	bool drained;
 	bool stopping;
-	bool failed; /* it stops because something is broken */
-	bool store_failing; /* until it is revived */
+	bool failed; /* stopping because of an error: the exit code is 1 */
+	bool store_failing; /* the journal cannot be written */
 };
 
-/* --- what sessions tell --- */
+/* --- callbacks of sessions --- */
 
 static void handle_prompt_due(void *owner, struct session *session, uint64_t seq,
 	const char *message, size_t len, const struct json_t *content)
@@ -116,7 +116,7 @@ static void handle_moved(void *owner, struct session *session)
 {
 	struct relay *relay = owner;
 	agent_host_forget(relay->agents, session);
-	if (relay->server) { /* a slow start may lose what it has just taken */
+	if (relay->server) { /* NULL during the start: a slow one can lose sessions again */
 		server_session_moved(relay->server, session);
 	}
 }
@@ -160,7 +160,7 @@ static void handle_returned(void *owner, struct session *session)
 
 /* --- the end of a tick --- */
 
-/** After everything that came in has been placed, and before the loop sleeps. */
+/** Ends a tick: all input has been added to the batch, and the loop is about to sleep. */
 static void end_tick(struct relay *relay)
 {
 	session_table_end_tick(relay->sessions);
@@ -177,7 +177,7 @@ static void end_tick(struct relay *relay)
 	}
 }
 
-/** How long the loop was at work since it did so last: so long somebody may have waited for it. */
+/** Records how long the loop was busy since the last call: a client may have waited that long. */
 static void note_lag(struct relay *relay)
 {
 	uint64_t now_ns = uv_hrtime();
@@ -213,7 +213,7 @@ static void handle_agents_gone(void *arg)
 {
 	struct relay *relay = arg;
 	relay->agents_gone = true;
-	session_table_hand_over(relay->sessions); /* its clients are at other nodes already */
+	session_table_hand_over(relay->sessions); /* the clients are at other nodes already */
 	stop_if_done(relay);
 }
 
@@ -224,7 +224,7 @@ static void handle_drained(uv_timer_t *timer)
 	stop_if_done(relay);
 }
 
-/** An agent that does not end, or its work on the disk, is left behind. */
+/** Time is up: stops without waiting any longer for agents or their work on the disk. */
 static void handle_give_up(uv_timer_t *timer)
 {
 	struct relay *relay = timer->data;
@@ -254,7 +254,7 @@ static void handle_signal(uv_signal_t *handle, int number)
 	}
 }
 
-/** No agent could be started any more, or asked to end. */
+/** Stops the server, which without the spawner can neither start agents nor end them. */
 static void handle_spawner_lost(void *owner)
 {
 	struct relay *relay = owner;
@@ -283,7 +283,7 @@ static void handle_hangup(uv_signal_t *handle, int number)
 
 /* --- building --- */
 
-/** Whether the journal gets on: a disk that hangs is a reason to be started anew, one that fails is not. */
+/** For the watchdog: false if the disk hangs. If writes fail, a restart would not help: true. */
 static bool journal_gets_on(void *arg)
 {
 	struct relay *relay = arg;
@@ -384,7 +384,7 @@ static void note_written(void *arg, uint64_t bytes)
 	session_table_note_others(((struct relay *)arg)->sessions, bytes);
 }
 
-/** Streams are files of this server: several nodes would each have their own. */
+/** Opens raw streams. They are files of one server, so they are not available with --store. */
 static int open_raw(struct relay *relay, char **ret_why)
 {
 	const struct config *config = relay->config;
@@ -402,7 +402,7 @@ static int open_raw(struct relay *relay, char **ret_why)
 		&relay->raw, ret_why);
 }
 
-/** Before there are threads and secrets, which the spawner is not to have. */
+/** To be called before threads and secrets exist: the spawner is forked, and must not have them. */
 static int open_agents(struct relay *relay, char **ret_why)
 {
 	const struct config *config = relay->config;
@@ -427,7 +427,7 @@ static int open_agents(struct relay *relay, char **ret_why)
 	return r;
 }
 
-/** With --store nobody else makes it. */
+/** Creates the data directory if --store is given; otherwise the store creates it. */
 static int make_data_dir(const struct config *config, char **ret_why)
 {
 	if (!config->store || mkdir(config->data_dir, 0700) == 0 || errno == EEXIST) {
@@ -529,8 +529,8 @@ static bool is_over(void *arg)
 }
 
 /**
- * Whether all is closed. A read from a disk that does not answer can keep a thread for ever: then
- * what it uses must stay, and so must the thread, which the end of a process waits for.
+ * Returns whether everything is closed. A disk that does not answer can block a thread for ever:
+ * then what it uses must not be freed, and only _exit() ends the process without waiting for it.
  */
 static bool close_rooms(struct relay *relay)
 {
@@ -539,9 +539,9 @@ static bool close_rooms(struct relay *relay)
 }
 
 /**
- * What is made for the observers of an event lives for one tick. By default the allocator gives back all above 128 KiB each
- * time, and the kernel clears and maps the same pages again for the next event: half of what an observer with messages of its
- * own costs. When sessions leave memory, all of it is given back (session_evict.c).
+ * Keeps freed memory for the next tick. Frames for observers live for one tick. By default all
+ * above 128 KiB would be unmapped, and mapped and cleared again for the next event: half the cost
+ * of an observer with frames of its own. Evicting sessions returns it (session_evict.c).
  */
 static void keep_heap(void)
 {

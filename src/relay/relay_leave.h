@@ -1,4 +1,4 @@
-/* A server that stops hands sessions over to other nodes, each as soon as its agent is gone. */
+/* Hands over sessions of a stopping server to other nodes, each as soon as its agent is gone. */
 #ifndef HOLDFAST_RELAY_LEAVE_H
 #define HOLDFAST_RELAY_LEAVE_H
 
@@ -6,16 +6,17 @@
 
 struct relay_leave {
 	struct agent_host *agents;
-	struct session_table *sessions; /* NULL: the server does not stop */
-	size_t agents_left; /* when sessions without one were handed over last */
+	struct session_table *sessions; /* NULL: the server is not stopping */
+	size_t agents_left; /* at the last hand-over */
 };
 
-/** The agents have been told to end; both are borrowed. */
+/** To be called when the agents have been told to end. Both are borrowed. */
 void relay_leave_begin(
 	struct relay_leave *leave, struct agent_host *agents, struct session_table *sessions);
 /**
- * At the end of a tick: hands over what has no agent any more, if that has changed, and blocks meanwhile. When the last
- * agent is gone, session_table_hand_over() is the caller's to call.
+ * To be called at the end of a tick: if agents have ended since, hands over the sessions without an
+ * agent, and blocks meanwhile. When the last agent is gone, the caller calls
+ * session_table_hand_over().
  */
 void relay_leave_tick(struct relay_leave *leave);
 

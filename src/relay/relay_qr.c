@@ -21,7 +21,7 @@
 
 /* --- the address --- */
 
-/** Where this machine's packets to others come from; nothing is sent. */
+/** Finds the address from which this machine sends to others. Nothing is sent. */
 static bool find_by_route(int family, char host[INET6_ADDRSTRLEN])
 {
 	struct sockaddr_in far4 = {.sin_family = AF_INET, .sin_port = htons(9)};
@@ -33,7 +33,7 @@ static bool find_by_route(int family, char host[INET6_ADDRSTRLEN])
 	} own = {0};
 	bool is_v4 = family == AF_INET;
 	socklen_t len = sizeof(own);
-	/* Addresses of documentation: nobody has them, and the default route leads there. */
+	/* Addresses reserved for documentation, so the default route leads there. */
 	inet_pton(AF_INET, "192.0.2.1", &far4.sin_addr);
 	inet_pton(AF_INET6, "2001:db8::1", &far6.sin6_addr);
 	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -58,7 +58,7 @@ static bool is_for_others(const struct ifaddrs *one, int family)
 	return family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr);
 }
 
-/** Without a route: the first address that another machine of the network can reach. */
+/** Without a route: finds the first address that other machines of the network can reach. */
 static bool find_by_interface(int family, char host[INET6_ADDRSTRLEN])
 {
 	struct ifaddrs *all;
@@ -92,7 +92,7 @@ static bool is_loopback_name(const char *host)
 	       (strncasecmp(host, "localhost", 9) == 0 && (!host[9] || host[9] == ':'));
 }
 
-/** The address of a listener, as seen from a phone; false if a phone does not get there. */
+/** Appends a listener's URL as seen from a phone. Returns whether a phone can reach it. */
 static bool append_phone_url(const struct server *server, size_t i,
 	const struct listen_address *listen, struct buffer *url)
 {
@@ -117,7 +117,7 @@ static bool append_phone_url(const struct server *server, size_t i,
 	return url->len > 0;
 }
 
-/** What keeps a phone from the server, and what helps; NULL: *url is where it finds it. */
+/** Finds the URL for a phone. Returns NULL, or why there is none, with advice (static text). */
 static const char *choose_url(
 	const struct config *config, const struct server *server, struct buffer *url)
 {
@@ -148,8 +148,8 @@ static bool is_dark(const QRcode *code, int x, int y)
 }
 
 /**
- * Two modules in each character, one above the other. Black on white, whatever colours the
- * terminal has: not every reader takes a code that is the other way round.
+ * Appends a code with two modules in each character, one above the other. It is always black on
+ * white, whatever the terminal's colours, since not every reader accepts an inverted code.
  */
 static void append_code(struct buffer *out, const QRcode *code)
 {

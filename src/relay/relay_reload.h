@@ -1,4 +1,4 @@
-/* What SIGHUP has read again, besides TLS keys (server.h): the log level, and the secrets of webhooks. */
+/* Reloads on SIGHUP, besides TLS keys (server.h): the log level, and the secrets of webhooks. */
 #ifndef HOLDFAST_RELAY_RELOAD_H
 #define HOLDFAST_RELAY_RELOAD_H
 
@@ -7,18 +7,21 @@
 
 #include <uv.h>
 
-/** All zero at first. */
+/** Must be all zero at first. */
 struct reload {
-	uv_work_t work; /* its data is NULL while it is not under way */
+	uv_work_t work; /* `data` is NULL unless a reload is running */
 	const struct config *config;
-	struct webhooks *webhooks; /* NULL: none */
+	struct webhooks *webhooks; /* NULL: no webhooks */
 	int level_status;
 	enum diag_level level;
 	struct webhook_secrets secrets;
-	char *secrets_why; /* what is wrong with them; NULL: nothing */
+	char *secrets_why; /* why the secrets could not be read; NULL: they could */
 };
 
-/** Reads the files on the thread pool, and takes what they say on the loop; not while that is under way. */
+/**
+ * Reads the files on the thread pool, then applies them on the loop. Does nothing while an earlier
+ * reload is running.
+ */
 void relay_reload(struct reload *reload, uv_loop_t *loop, const struct config *config,
 	struct webhooks *webhooks);
 

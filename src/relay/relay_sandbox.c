@@ -14,12 +14,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Descriptors for all but connections: files of sessions, agents and their terminals. */
+/* Descriptors for everything but connections: files of sessions, agents and their terminals. */
 #define FILES_WANTED 8192
 
-#define SIGNALS_SINCE 6 /* the version of Landlock that keeps them in */
+#define SIGNALS_SINCE 6 /* the version of Landlock that confines signals */
 
-/** What the server keeps to itself, the data directory first. */
+/** Lists paths that agents must not read; the data directory comes first. */
 static char **list_secrets(const struct config *config)
 {
 	char **secrets = NULL;
@@ -35,7 +35,7 @@ static char **list_secrets(const struct config *config)
 	return secrets;
 }
 
-/** What an agent that could change it would use to get out. */
+/** Lists paths that agents must not change: they could escape by changing them. */
 static char **list_trusted(const struct config *config)
 {
 	char **trusted = NULL;
@@ -133,7 +133,7 @@ int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, cha
 			list_add_text(&sandbox->roots, *root);
 		}
 	}
-	if (!config->agents.count) { /* what would not hold is refused before there is one */
+	if (!config->agents.count) { /* check the sandbox even if no agent is configured */
 		list_add_text(&sandbox->roots, config->cwd);
 	}
 	for (char **path = config->sandbox_writes; path && *path; path++) {
@@ -205,7 +205,7 @@ void relay_finish_sandbox(struct sandbox *sandbox)
 	free((char *)sandbox->tmp);
 }
 
-/** A core file would have every token in it that was used. */
+/** Disables core files, which would contain tokens. */
 static void forbid_core_files(void)
 {
 	struct rlimit limit;
@@ -216,8 +216,8 @@ static void forbid_core_files(void)
 }
 
 /**
- * Many observers are many descriptors: take what the system allows, as far as it can be of use.
- * For each socket that closes, Debian's libwebsockets looks through a table of that size.
+ * Raises the limit of descriptors as far as it can be of use and the system allows. It is not
+ * higher because Debian's libwebsockets searches a table of that size for each socket that closes.
  */
 static void set_descriptor_limit(const struct limits *limits)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/** Nobody connects to "any address": a URL with that gets the loopback address in its place. */
+/** Replaces the wildcard address in a URL, which cannot be connected to, with loopback. */
 static void replace_wildcard(struct buffer *url)
 {
 	static const char *const names[][2] = {
@@ -26,13 +26,13 @@ static void replace_wildcard(struct buffer *url)
 	}
 }
 
-/** How good an address is for a command on this machine. */
+/** Ranks a URL for commands on this machine: unix sockets first, then HTTP, then HTTPS. */
 static int rank_url(const char *url)
 {
 	return strncmp(url, "unix:", 5) == 0 ? 2 : strncmp(url, "http:", 5) == 0 ? 1 : 0;
 }
 
-/** The link has a secret in it: it is for a person who looks, and for no log. */
+/** Prints the login link, but only on a terminal: it contains a secret, and must not be logged. */
 static void announce_login(const char *data_dir, const char *url)
 {
 	char *why = NULL;
@@ -47,8 +47,8 @@ static void announce_login(const char *data_dir, const char *url)
 }
 
 /**
- * Where people and where commands find the server; `people` stays empty if it has no address. Appends to `lines` what is
- * said of each address.
+ * Chooses the URL for people (empty if it listens on no address for them) and the one for commands.
+ * Appends the line to print for each address to `lines`.
  */
 static void choose_urls(const struct config *config, const struct server *server,
 	struct buffer *people, struct buffer *commands, struct buffer *lines)
@@ -98,7 +98,7 @@ void relay_announce(const struct config *config, const struct server *server, bo
 		diag(DIAG_WARN, "%s/url cannot be written: holdfast url will not know the address",
 			config->data_dir);
 	}
-	// Only now that the file is written: after these lines holdfast url works.
+	/* Printed after the file is written, so that holdfast url works as soon as they appear. */
 	for (char *rest = (char *)buffer_cstr(&lines), *line;
 		(line = strsep(&rest, "\n")) && *line;) {
 		diag_say("%s", line);

@@ -1,4 +1,4 @@
-/* The addresses that the server tells when it has started. */
+/* Announces the server's addresses when it has started. */
 #ifndef HOLDFAST_RELAY_URLS_H
 #define HOLDFAST_RELAY_URLS_H
 
@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /**
- * Says where the server listens and how to log in, and writes the addresses down for holdfast url; with --qr
- * shows the code. `has_access`: who comes needs a token.
+ * Prints where the server listens and how to log in, writes the addresses to the data directory for
+ * holdfast url, and with --qr shows the code. `has_access`: clients need a token.
  */
 void relay_announce(const struct config *config, const struct server *server, bool has_access);
 
