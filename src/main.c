@@ -28,7 +28,7 @@ static int print_limits(int argc, char **argv)
 {
 	static const struct command command = {
 		.usage = "limits",
-		.help = "Lists the limits that serve --limit sets: name, default, range, the code of what is refused beyond it.\n",
+		.help = "Lists the limits that serve --limit sets: name, default, range, and error code.\n",
 	};
 	int r = options_parse(&command, argc, argv, NULL, NULL, NULL);
 	if (r == 0) {
@@ -44,25 +44,25 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{"serve", "run the relay", serve},
-	{"check-config", "print the options that serve would run with, and where each is from",
+	{"check-config", "print the options that serve would run with, and their sources",
 		config_check},
 	{"verify", "check a data directory for damage", tool_verify},
 	{"export", "write the events of a session to stdout", tool_export},
 	{"new-epoch", "give restored sessions a new epoch, so that clients reload them",
 		tool_new_epoch},
-	{"backup", "copy a data directory, also while its server runs", tool_backup},
-	{"restore", "make a data directory of a backup", tool_restore},
-	{"repair", "put what can be read of damaged sessions in order", tool_repair},
+	{"backup", "copy a data directory, even while its server runs", tool_backup},
+	{"restore", "make a data directory from a backup", tool_restore},
+	{"repair", "restore what can be read of damaged sessions", tool_repair},
 	{"upgrade", "bring a data directory to the newest formats", tool_upgrade},
 	{"migrate", "move all sessions to a database, or back to a data directory", tool_migrate},
-	{"doctor", "say what the database of --store promises", tool_doctor},
+	{"doctor", "check what the database of --store guarantees", tool_doctor},
 	{"replay", "play a recorded session into a running server", tool_replay},
 	{"sessions", "list the sessions of a server", tool_sessions},
-	{"watch", "show a session as it goes on", tool_watch},
+	{"watch", "show a session live", tool_watch},
 	{"prompt", "send a prompt, and show its turn", tool_prompt},
-	{"tail", "print a session's newest events, and those that come", tool_tail},
+	{"tail", "print a session's newest events, and follow it", tool_tail},
 	{"append", "append events from stdin", tool_append},
-	{"attach", "be an agent for an editor that speaks ACP", tool_attach},
+	{"attach", "make the server an agent for an editor that speaks ACP", tool_attach},
 	{"url", "print the link that logs a browser in", tool_url},
 	{"token", "issue, list and revoke tokens", tool_token},
 	{"acp-record", "run an agent and record its conversation with the client", tool_acp_record},

@@ -210,7 +210,7 @@ static const char *look_up(void *owner, size_t option)
 static const struct command command = {
 	.usage = "serve [OPTIONS]",
 	.help = "Runs the relay. SIGTERM and SIGINT stop it cleanly.\n\n"
-		"Exit codes: 0 stopped, 1 it could not start, or failed; 2 its options are refused.\n",
+		"Exit codes: 0 stopped, 1 it could not start or has failed, 2 its options are invalid.\n",
 	.options = config_options,
 	.take = take_each,
 	.lookup = look_up,
@@ -475,7 +475,7 @@ int config_parse(struct config *config, int argc, char **argv)
 static const struct command check_command = {
 	.usage = "check-config [OPTIONS of serve]",
 	.help = "Reads the options, the environment and the file of --config as holdfast serve does, and prints each\n"
-		"option with its value and where that is from.\n\n"
+		"option with its value and its source.\n\n"
 		"Exit codes: 0 serve would run with them, 2 it would refuse them.\n",
 	.options = config_options,
 	.take = take_each,

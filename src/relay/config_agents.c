@@ -20,7 +20,7 @@ static int read_file(const char *path, struct buffer *ret)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	int err = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
 	const char *fault = err < 0                         ? strerror(-err)
-			    : !S_ISREG(st.st_mode)          ? "it is no file"
+			    : !S_ISREG(st.st_mode)          ? "it is not a regular file"
 			    : (size_t)st.st_size > FILE_MAX ? "it is larger than 1 MiB"
 							    : NULL;
 	ssize_t n = 1;

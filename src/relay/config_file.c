@@ -49,7 +49,7 @@ static int add_line(struct config_file *file, const struct option *options,
 		return -EINVAL;
 	}
 	if (!may_repeat((size_t)option) && config_file_next(file, (size_t)option, &at)) {
-		return refuse(file->path, number, "this option may be given once: ", name);
+		return refuse(file->path, number, "this option may be given only once: ", name);
 	}
 	file->lines = xrealloc(file->lines, (file->count + 1) * sizeof(*file->lines));
 	file->lines[file->count++] = (struct config_line){
@@ -65,7 +65,7 @@ static int read_lines(FILE *in, const struct option *options, bool (*may_repeat)
 	for (unsigned number = 1; r == 0 && fgets(line, sizeof(line), in); number++) {
 		size_t len = strlen(line);
 		if (number > LINES_MAX || (len + 1 == sizeof(line) && line[len - 1] != '\n')) {
-			return refuse(file->path, number, "this is no configuration file", "");
+			return refuse(file->path, number, "this is not a configuration file", "");
 		}
 		char *text = trim(line);
 		if (*text && *text != '#') {

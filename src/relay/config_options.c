@@ -9,15 +9,15 @@
 const struct option config_options[OPTION_COUNT + 1] = {
 	[CONFIG] = {"--config", "FILE", "HOLDFAST_CONFIG", NULL,
 		"read options from this file: lines NAME = VALUE, named as the options without their dashes. An option given\n"
-		"      here or in the environment wins over the file; holdfast check-config prints what counts"},
+		"      here or in the environment wins over the file; holdfast check-config prints the result"},
 	[LISTEN] = {"--listen", "[https://]HOST:PORT|unix:PATH", "HOLDFAST_LISTEN",
 		"127.0.0.1:8080",
 		"an address to listen on; port 0 picks a free port. An address that other machines can reach uses TLS; a\n"
 		"      loopback address uses TLS only if it begins with https://. unix: creates a socket that only its owner\n"
 		"      can open and that needs no token. May be repeated; separate addresses in HOLDFAST_LISTEN with blanks"},
 	[METRICS_LISTEN] = {"--metrics-listen", "HOST:PORT", "HOLDFAST_METRICS_LISTEN", NULL,
-		"also serve GET /metrics here, without a token and without TLS, with /healthz and /readyz and nothing else; for\n"
-		"      an address that only the machines reach that may read them"},
+		"also serve GET /metrics here, without a token and without TLS, with /healthz and /readyz and nothing else.\n"
+		"      Choose an address that only machines can reach that may read them"},
 	[TLS_CERT] = {"--tls-cert", "FILE", "HOLDFAST_TLS_CERT", NULL,
 		"the TLS certificate and its chain (PEM); SIGHUP reloads it and the key"},
 	[TLS_KEY] = {"--tls-key", "FILE", "HOLDFAST_TLS_KEY", NULL,
@@ -40,14 +40,14 @@ const struct option config_options[OPTION_COUNT + 1] = {
 		"      which then need a token"},
 	[AI_SDK_COOKIE] = {"--ai-sdk-cookie", NULL, "HOLDFAST_AI_SDK_COOKIE", NULL,
 		"let the cookie of a login alone open /api/ai/, for pages on this origin that do not know the login's other half.\n"
-		"      Browsers send cookies to every port of a host: whatever else listens on this one gets them, and with them in"},
+		"      Browsers send cookies to every port of a host: anything else that listens on this host can use them to log in"},
 	[PUSH_HOST] = {"--push-host", "NAME|*.NAME|NAME:PORT|off", "HOLDFAST_PUSH_HOST",
 		"fcm.googleapis.com,updates.push.services.mozilla.com,*.push.apple.com,*.notify.windows.com",
-		"a host of push services; messages to browsers that want them when the page is closed go to these hosts only.\n"
-		"      May be repeated; separate names in HOLDFAST_PUSH_HOST with blanks. By default those of browser vendors;\n"
+		"a host of push services: push messages, which browsers ask for, go to these hosts only. May be repeated;\n"
+		"      separate names in HOLDFAST_PUSH_HOST with blanks. By default the hosts of Chrome, Edge, Firefox and Safari;\n"
 		"      off: no push messages"},
 	[PUSH_ADDRESS] = {"--push-address", "ADDRESS[/BITS]", "HOLDFAST_PUSH_ADDRESS", NULL,
-		"let such a host have this private address; without it only addresses in the internet are connected to. May be\n"
+		"let such a host have this private address; otherwise the server connects only to public addresses. May be\n"
 		"      repeated, in the same way"},
 	[PUSH_CA] = {"--push-ca", "FILE", "HOLDFAST_PUSH_CA", NULL,
 		"certificates (PEM) to trust for push services, besides the system's"},
@@ -55,25 +55,24 @@ const struct option config_options[OPTION_COUNT + 1] = {
 		"send a signed message to this https URL when a session begins to wait for an answer, ends a turn, or its agent\n"
 		"      fails; docs/webhooks.md. May be repeated; separate URLs in HOLDFAST_WEBHOOK with blanks"},
 	[WEBHOOK_SECRET] = {"--webhook-secret", "FILE", "HOLDFAST_WEBHOOK_SECRET", NULL,
-		"what the messages are signed with: lines of whsec_ and 24 to 64 bytes in base64; with several of them, each\n"
-		"      message is signed with all, until the receivers know the new one. SIGHUP reads it again"},
+		"the secrets that sign the messages, one per line: whsec_ and 24 to 64 bytes in base64. Each message is signed\n"
+		"      with all of them, so that receivers can change to a new one. SIGHUP reads the file again"},
 	[WEBHOOK_ADDRESS] = {"--webhook-address", "ADDRESS[/BITS]", "HOLDFAST_WEBHOOK_ADDRESS",
 		NULL,
-		"let the name in a webhook's URL have this private address; without it only addresses in the internet are\n"
-		"      connected to, and those that a URL itself has. May be repeated, in the same way"},
+		"let the name in a webhook's URL have this private address; otherwise the server connects only to public\n"
+		"      addresses, and to those written in a URL itself. May be repeated, in the same way"},
 	[WEBHOOK_CA] = {"--webhook-ca", "FILE", "HOLDFAST_WEBHOOK_CA", NULL,
 		"certificates (PEM) to trust for webhooks, besides the system's"},
 	[WEBHOOK_HTTP] = {"--webhook-http", NULL, "HOLDFAST_WEBHOOK_HTTP", NULL,
-		"let webhooks on other machines have http URLs; whoever is in between can read and hold back messages"},
+		"let webhooks on other machines have http URLs; anyone in between can then read and withhold messages"},
 	[COMPRESSION] = {"--compression", "on|off", "HOLDFAST_COMPRESSION", "on",
 		"off: do not compress messages, pages and files, for use behind a proxy that does"},
 	[DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data",
 		"the directory for sessions; created if it does not exist"},
 	[STORE] = {"--store", "ADDRESS", "HOLDFAST_STORE", NULL,
 		"keep sessions in this PostgreSQL database (15 or newer), such as postgresql://holdfast@localhost/holdfast,\n"
-		"      instead of in --data, which then has only this server's secrets and logins.\n"
-		"      Passwords belong in ~/.pgpass or PGPASSWORD. One server at a time, or several with --node-listen; see\n"
-		"      docs/postgresql.md"},
+		"      instead of in --data, which then contains only this server's secrets and logins. Passwords belong in\n"
+		"      ~/.pgpass or PGPASSWORD. One server at a time, or several with --node-listen; see docs/postgresql.md"},
 	[NODE_LISTEN] = {"--node-listen", "ADDRESS:PORT", "HOLDFAST_NODE_LISTEN", NULL,
 		"with --store, share the database with other servers (nodes), each with its own --data: every node serves\n"
 		"      every session. Nodes reach this one at this address, unencrypted: use a private network"},

@@ -29,7 +29,7 @@ int config_take_store(struct config *config, const char *values[])
 		return refuse_beside(DURABILITY, "the database decides when a commit is on disk");
 	}
 	if (values[MAX_DISK]) {
-		return refuse_beside(MAX_DISK, "how much room there is, the database knows");
+		return refuse_beside(MAX_DISK, "the database manages its own disk space");
 	}
 	return 0;
 }

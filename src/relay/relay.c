@@ -133,7 +133,7 @@ static void handle_elsewhere(
 static void handle_store_failed(void *owner, int error)
 {
 	diag(DIAG_ERROR,
-		"the journal cannot be written: %s. New events are refused until it can; everything acknowledged can still be read. It is tried again by itself: make room, or fix the disk",
+		"the journal cannot be written: %s. New events are refused until it can; everything acknowledged can still be read. Writing is retried: make room, or fix the disk",
 		strerror(-error));
 	((struct relay *)owner)->store_failing = true;
 }
@@ -496,7 +496,7 @@ static int open_rooms(struct relay *relay)
 	}
 	if (relay->server && config->auth_off && !server_is_loopback(relay->server)) {
 		diag(DIAG_ERROR,
-			"--auth off is for loopback and unix sockets only: whoever reaches the server could run commands as you. Leave it out, or listen on 127.0.0.1");
+			"--auth off is for loopback and unix sockets only: anyone who reaches the server could run commands as you. Leave it out, or listen on 127.0.0.1");
 		return -1;
 	}
 	if (!relay->server || relay_confine(config, &why) < 0) {
@@ -579,7 +579,7 @@ int relay_run(const struct config *config)
 	access_stop(relay.access);
 	webhooks_stop(relay.webhooks);
 	if (!close_rooms(&relay)) {
-		diag(DIAG_WARN, "a disk or a name server does not answer; work on it is abandoned");
+		diag(DIAG_WARN, "a disk or a name server does not answer; its work is abandoned");
 		_exit(code);
 	}
 	spawner_close(relay.spawner);

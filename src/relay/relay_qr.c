@@ -132,7 +132,7 @@ static const char *choose_url(
 		append_phone_url(server, i, &config->listen[i], url);
 	}
 	if (!url->len) {
-		return "only this machine reaches the server: listen on an address that the phone reaches too, or give --url behind a proxy; docs/remote-access.md has the ways";
+		return "only this machine reaches the server: listen on an address that the phone reaches too, or give --url behind a proxy; docs/remote-access.md describes how";
 	}
 	return config->trust.hosts
 		       ? "with --allow-host, give the address that the phone opens as --url"
@@ -185,14 +185,14 @@ void relay_show_qr(const struct config *config, const struct server *server)
 	char *token = NULL;
 	const char *fault = choose_url(config, server, &url);
 	if (!fault && !isatty(STDERR_FILENO)) {
-		fault = "stderr is no terminal, and the link is for no log";
+		fault = "stderr is not a terminal, and the link must not be logged";
 	}
 	if (!fault && !config->auth_off) {
 		token = access_read_token(config->data_dir, &why);
 		fault = token ? NULL : why ? why : "the access token cannot be read";
 	}
 	if (fault) {
-		diag(DIAG_WARN, "--qr: there is no code: %s", fault);
+		diag(DIAG_WARN, "--qr: no code is shown: %s", fault);
 	} else {
 		diag_say("this code opens %s on a phone, and logs in", buffer_cstr(&url));
 		if (token) {

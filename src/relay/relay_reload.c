@@ -19,12 +19,12 @@ static void read_files(uv_work_t *work)
 static void take_secrets(struct reload *reload)
 {
 	if (reload->secrets_why) {
-		diag(DIAG_ERROR, "SIGHUP: %s; the secrets stay as they were", reload->secrets_why);
+		diag(DIAG_ERROR, "SIGHUP: %s; the old secrets remain in use", reload->secrets_why);
 		free(reload->secrets_why);
 		reload->secrets_why = NULL;
 	} else {
 		webhooks_set_secrets(reload->webhooks, &reload->secrets);
-		diag_say("SIGHUP: the secrets of webhooks have been read again");
+		diag_say("SIGHUP: the secrets of webhooks have been reloaded");
 	}
 	OPENSSL_cleanse(&reload->secrets, sizeof(reload->secrets));
 }
@@ -38,10 +38,10 @@ static void handle_read(uv_work_t *work, int status)
 	}
 	if (reload->level_status == 0) {
 		diag_set_level(reload->level);
-		diag_say("SIGHUP: the log level has been read again");
+		diag_say("SIGHUP: the log level has been reloaded");
 	} else if (reload->level_status == -ENOENT && !reload->config->tls_cert &&
 		   !reload->webhooks) {
-		diag_say("SIGHUP: no file has anything to be read again");
+		diag_say("SIGHUP: there is nothing to reload");
 	}
 }
 

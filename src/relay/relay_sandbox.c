@@ -89,7 +89,7 @@ static void announce(const struct config *config)
 	diag(DIAG_INFO, "agents are in a sandbox (Landlock %d)", version);
 	if (version < SIGNALS_SINCE) {
 		diag(DIAG_WARN,
-			"this kernel does not keep agents from sending signals to other processes of this user, the server too; Linux 6.12 and newer do");
+			"this kernel does not keep agents from sending signals to other processes of this user, including the server; Linux 6.12 and newer do");
 	}
 	if (config->auth_off) {
 		diag(DIAG_WARN,
@@ -146,7 +146,7 @@ int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, cha
 	sandbox->tmp = make_tmp();
 	if (!sandbox->tmp) {
 		*ret_why = xprintf(
-			"--sandbox: no directory for temporary files can be made in TMPDIR or /tmp: %s",
+			"--sandbox: cannot create a directory for temporary files in TMPDIR or /tmp: %s",
 			strerror(errno));
 		return -1;
 	}

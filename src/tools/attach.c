@@ -36,19 +36,19 @@ enum {
 static const struct option attach_options[] = {
 	REMOTE_OPTIONS,
 	[ATTACH_SESSION] = {"--session", "ID", NULL, NULL,
-		"the session that the editor gets when it begins a new one"},
+		"the session to open when the editor asks for a new one"},
 	[ATTACH_NEW] = {"--new", NULL, NULL, NULL,
-		"a new one is a new session of the server. This is the default"},
+		"create a session on the server when the editor asks for a new one. This is the default"},
 	[ATTACH_READ_ONLY] = {"--read-only", NULL, NULL, NULL,
-		"the editor sees and is asked nothing, and changes nothing"},
+		"the editor only watches: it is asked nothing, and can change nothing"},
 	{0},
 };
 
 static const struct command attach_command = {
 	.usage = "attach [--session ID | --new] [OPTIONS]",
-	.help = "For editors that speak ACP, the Agent Client Protocol: an agent on stdin and stdout that is the server. The editor\n"
-		"lists, opens and makes sessions of it, beside everybody else who watches them. It connects again by itself, and\n"
-		"goes on where it was.\n\n"
+	.help = "Makes the server an agent for an editor that speaks ACP, the Agent Client Protocol, on stdin and stdout. The\n"
+		"editor lists, opens and creates sessions of the server, which others can use at the same time. attach reconnects\n"
+		"by itself, and continues where it was.\n\n"
 		"Exit codes: 0 the editor has ended it, 2 failed.\n",
 	.options = attach_options,
 };
@@ -120,7 +120,7 @@ static void read_editor(struct link_state *state)
 	in->len += n > 0 ? (size_t)n : 0;
 	take_lines(state);
 	if (in->len > LINE_MAX_SIZE) {
-		diag(DIAG_ERROR, "the editor sends a line of more than 64 MiB");
+		diag(DIAG_ERROR, "the editor sent a line longer than 64 MiB");
 		state->has_failed = true;
 	}
 }
@@ -258,7 +258,7 @@ int tool_attach(int argc, char **argv)
 		return r < 0 ? TOOL_FAILED : 0;
 	}
 	if (values[ATTACH_SESSION] && values[ATTACH_NEW]) {
-		diag(DIAG_ERROR, "--session and --new say different things");
+		diag(DIAG_ERROR, "--session and --new exclude each other");
 		return TOOL_FAILED;
 	}
 	if (values[ATTACH_SESSION] && !remote_check_id(values[ATTACH_SESSION])) {

@@ -290,7 +290,7 @@ void attach_take_line(struct attach *attach, const char *text, size_t len)
 	default:
 		json_rpc_error(&out, NULL,
 			message ? JSON_RPC_INVALID_REQUEST : JSON_RPC_PARSE_ERROR,
-			message ? "this is no message of JSON-RPC 2.0" : "this is no JSON");
+			message ? "this is not a JSON-RPC 2.0 message" : "this is not JSON");
 		buffer_append(&attach->to_editor, out.data, out.len);
 		buffer_finish(&out);
 		break;

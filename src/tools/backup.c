@@ -33,7 +33,7 @@ enum { SECRETS, KEEP, OPTION_COUNT };
 
 static const struct option options[] = {
 	[SECRETS] = {"--secrets", NULL, NULL, NULL,
-		"also the access token, the keys, and what is known of tokens and logins"},
+		"also copy the access token, the keys, and the records of tokens and logins"},
 	[KEEP] = {"--keep", "N", NULL, NULL,
 		"keep the newest N backups in TARGET, and delete older ones. Default: all"},
 	{0},
@@ -44,8 +44,8 @@ static const struct command command = {
 	.help = "Copies a data directory, also while its server runs, to a new directory in TARGET, named by the time. It\n"
 		"contains every session and stream as it was at one moment during the backup. What has not changed since the\n"
 		"last backup in TARGET takes no space: its files are links to those of that one.\n\n"
-		"The copy is checked as by holdfast verify. If it is interrupted, the earlier backups are as they were.\n"
-		"holdfast restore makes a data directory of a backup; a server refuses to use it directly.\n\n"
+		"The copy is checked as by holdfast verify. An interrupted backup leaves the earlier ones as they were.\n"
+		"holdfast restore makes a data directory from a backup; a server refuses to use a backup directly.\n\n"
 		"Exit codes: 0 done, 1 done, but sessions are damaged, in the original too; 2 failed.\n",
 	.options = options,
 	.words_min = 2,
@@ -171,7 +171,7 @@ int backup_sync(const char *dir)
 		close(fd);
 	}
 	if (r < 0) {
-		diag(DIAG_ERROR, "%s cannot be put on disk: %s", dir, strerror(-r));
+		diag(DIAG_ERROR, "%s cannot be synced: %s", dir, strerror(-r));
 	}
 	return r;
 }
@@ -198,7 +198,7 @@ static int fail(const char *what, const char *path, int error)
 static int open_target(struct backup *b)
 {
 	if (mkdir(b->target, 0700) < 0 && errno != EEXIST) {
-		return fail("cannot make", b->target, -errno);
+		return fail("cannot create", b->target, -errno);
 	}
 	b->lock_fd = open_dir(b->target);
 	if (b->lock_fd < 0) {
@@ -326,7 +326,7 @@ static int make(const struct backup *b, const char *name)
 	char *to = xprintf("%s/%s", b->target, name);
 	char *partial = xprintf("%s" PARTIAL, to);
 	char *before = b->count ? xprintf("%s/%s", b->target, b->names[b->count - 1]) : NULL;
-	int r = mkdir(partial, 0700) < 0 ? fail("cannot make", partial, -errno) : 0;
+	int r = mkdir(partial, 0700) < 0 ? fail("cannot create", partial, -errno) : 0;
 	r = r < 0 ? r : write_mark(b, partial);
 	r = r < 0 ? r : backup_copy(b->dir, partial, before, &done);
 	r = r < 0 ? r : copy_secrets(b, partial);

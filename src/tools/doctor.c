@@ -18,9 +18,9 @@ static const struct option options[] = {
 
 static const struct command command = {
 	.usage = "doctor --store ADDRESS",
-	.help = "Says what a PostgreSQL promises: whether what is acknowledged is on its disk and on a standby, how far its\n"
-		"clock is off, and how long a commit takes. It changes nothing there.\n\n"
-		"Exit codes: 0 all is well, 1 there are warnings, 2 something is bad, or it could not be asked.\n",
+	.help = "Checks what a PostgreSQL database guarantees: whether an acknowledged commit is on its disk and on a standby,\n"
+		"how far its clock is off, and how long a commit takes. It changes nothing there.\n\n"
+		"Exit codes: 0 all is well, 1 there are warnings, 2 something is bad, or the database could not be queried.\n",
 	.options = options,
 };
 
@@ -46,7 +46,7 @@ int tool_doctor(int argc, char **argv)
 	}
 	int code = TOOL_FAILED;
 	if (store_doctor_ask(values[STORE], &facts, &why) < 0) {
-		diag(DIAG_ERROR, "the database cannot be asked: %s",
+		diag(DIAG_ERROR, "the database cannot be queried: %s",
 			why ? why : "it does not answer");
 	} else {
 		code = (int)store_doctor_judge(&facts, tell, NULL); /* 0 to 2, as the exit codes */

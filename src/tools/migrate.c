@@ -19,20 +19,20 @@ enum { WITHOUT_STREAMS, WITHOUT_WEBHOOKS, OPTION_COUNT };
 
 static const struct option options[] = {
 	[WITHOUT_STREAMS] = {"--without-streams", NULL, NULL, NULL,
-		"leave raw streams (/v1/stream/) behind, which a database cannot have"},
+		"leave raw streams (/v1/stream/) behind, which a database cannot hold"},
 	[WITHOUT_WEBHOOKS] = {"--without-webhooks", NULL, NULL, NULL,
-		"leave behind how far webhooks have been told, which a database cannot have"},
+		"leave behind how far each webhook has got, which a database cannot hold"},
 	{0},
 };
 
 static const struct command command = {
 	.usage = "migrate DIR ADDRESS [OPTIONS], or migrate ADDRESS DIR",
-	.help = "Makes the sessions of a data directory those of a database (postgresql://USER@HOST/NAME, as for serve\n"
-		"--store), or back: with their epochs, numbers, keys, images, files, and what is open in them. Clients go on\n"
-		"where they were. Secrets, tokens, logins and push subscriptions go along.\n\n"
-		"Stop all servers on both sides first. What is damaged is refused; run holdfast repair first. The new side\n"
-		"must be empty: no server can start on it before all is there. Each session is read back and compared. If\n"
-		"it is interrupted, run it again: it goes on. The old side stays as it is; do not serve it again.\n\n"
+	.help = "Moves the sessions of a data directory to a database (postgresql://USER@HOST/NAME, as for serve --store), or\n"
+		"back, with their epochs, numbers, keys, images, files, and what is still open in them. Clients continue where\n"
+		"they were. Secrets, tokens, logins and push subscriptions are moved too.\n\n"
+		"Stop all servers on both sides first. Damaged sessions are refused: run holdfast repair first. The new side\n"
+		"must be empty; no server can start on it before the move is complete. Each session is read back and compared.\n"
+		"If the move is interrupted, run it again: it continues. The old side stays as it is; do not serve it again.\n\n"
 		"Exit codes: 0 done, 1 the old side is damaged, 2 failed.\n",
 	.options = options,
 	.words_min = 2,
@@ -52,7 +52,7 @@ struct migration {
 static int refuse_rest(const char *dir, const char *what, const char *option)
 {
 	diag(DIAG_ERROR,
-		"%s has %s, which a database cannot have: leave them behind with %s, or keep the directory",
+		"%s has %s, which a database cannot hold: leave them behind with %s, or keep the directory",
 		dir, what, option);
 	return -EINVAL;
 }
@@ -233,7 +233,7 @@ static int take_words(struct migration *migration, const char *const words[])
 	migration->dir = migration->to_database ? words[0] : words[1];
 	if (offline_is_address(words[0]) == migration->to_database) {
 		diag(DIAG_ERROR,
-			"one of the two is to be a directory, and the other an address (postgresql://…); see holdfast migrate --help");
+			"one of the two must be a directory, and the other an address (postgresql://…); see holdfast migrate --help");
 		return -EINVAL;
 	}
 	return 0;

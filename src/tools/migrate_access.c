@@ -22,7 +22,7 @@ static const char *const secrets[] = {"access-token", "token-secret", "push-key"
 
 static int fail(char **ret_why, int error, const char *name)
 {
-	*ret_why = xprintf("%s cannot be moved: %s", name, strerror(-error));
+	*ret_why = xprintf("cannot move %s: %s", name, strerror(-error));
 	return error;
 }
 
@@ -177,5 +177,5 @@ int migrate_access_down(struct store_migrate *store, char **ret_why)
 	}
 	wipe(&taking.notes);
 	wipe(&taking.lines);
-	return r < 0 ? fail(ret_why, r, "what the database has of tokens and logins") : 0;
+	return r < 0 ? fail(ret_why, r, "the database's records of tokens and logins") : 0;
 }

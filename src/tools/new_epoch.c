@@ -19,12 +19,12 @@ static const struct command command = {
 	.usage = "new-epoch DIR|ADDRESS [SESSION]",
 	.help = "Gives a session, or all sessions, a new epoch. Run it after you have restored a data directory from an\n"
 		"older copy, before you start the server: clients that have seen more than the copy contains then start\n"
-		"over, and none mistakes new events for old ones.\n\n"
+		"over, and do not mistake new events for old ones.\n\n"
 		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME. Run it there after a restore,\n"
 		"and after a standby was promoted that may have lacked the newest commits. Servers refuse such a database until then.\n\n"
 		"Stop the server first, and with a database all of its nodes. new-epoch recovers what is in the journal, as\n"
-		"a start of the server does. If it is interrupted, run it again. It prints a line for each session: id, old\n"
-		"epoch, new epoch.\n\n"
+		"the server does when it starts. If it is interrupted, run it again. It prints a line for each session: id,\n"
+		"old epoch, new epoch.\n\n"
 		"Exit codes: 0 done, 2 failed.\n",
 	.words_min = 1,
 	.words_max = 2,

@@ -49,7 +49,7 @@ static char *make_own_dir(void)
 	const char *tmp = getenv("TMPDIR");
 	char *dir = xprintf("%s/holdfast-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(dir)) {
-		diag(DIAG_ERROR, "a directory cannot be made in TMPDIR or /tmp: %s",
+		diag(DIAG_ERROR, "cannot create a directory in TMPDIR or /tmp: %s",
 			strerror(errno));
 		free(dir);
 		return NULL;

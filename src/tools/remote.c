@@ -22,7 +22,7 @@ static int take_url(struct remote *remote, const char *const values[])
 		r = -EINVAL;
 	} else if (http_parse_url(url, &remote->url) < 0) {
 		diag(DIAG_ERROR,
-			"\"%s\" is no address of a server; expected http://, https:// or unix:PATH",
+			"\"%s\" is not the address of a server; expected http://, https:// or unix:PATH",
 			url);
 		r = -EINVAL;
 	}
@@ -56,7 +56,7 @@ bool remote_check_id(const char *id)
 {
 	bool is_good = session_id_is_valid(id, strlen(id));
 	if (!is_good) {
-		diag(DIAG_ERROR, "no session can have the id \"%s\"", id);
+		diag(DIAG_ERROR, "\"%s\" is not a valid session id", id);
 	}
 	return is_good;
 }
@@ -66,7 +66,7 @@ static void tell_refusal(int status, const json_t *answer)
 	const json_t *error = json_object_get(answer, "error");
 	const char *code = json_string_value(json_object_get(error, "code"));
 	const char *message = json_string_value(json_object_get(error, "message"));
-	diag(DIAG_ERROR, "%s (%s, status %d)", message ? message : "the server refuses",
+	diag(DIAG_ERROR, "%s (%s, status %d)", message ? message : "the server refused the request",
 		code ? code : "no code", status);
 }
 

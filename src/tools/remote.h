@@ -18,7 +18,7 @@ enum { REMOTE_URL, REMOTE_DATA, REMOTE_TOKEN_FILE, REMOTE_OPTION_COUNT };
 	[REMOTE_DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data",                        \
 		"the server's data directory, which has its address and its access token"}, \
 	[REMOTE_TOKEN_FILE] = {"--token-file", "FILE", NULL, NULL,                          \
-		"a file with a token. Otherwise HOLDFAST_TOKEN has one, or the data directory"}
+		"a file with a token. Default: HOLDFAST_TOKEN, or the data directory's token"}
 
 struct remote {
 	struct http_url url;

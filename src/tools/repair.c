@@ -21,7 +21,7 @@ static const struct command command = {
 		"line is damaged is taken from the journal if that has it. In place of any other the log gets an event of\n"
 		"the type x-holdfast-gap, with the same number. The session gets a new epoch, so that clients load it again.\n"
 		"The damaged files stay in set-aside/; remove them when you do not need them any more.\n\n"
-		"Stop the server first. If it is interrupted, run it again. It prints a line for each session that was\n"
+		"Stop the server first. If repair is interrupted, run it again. It prints a line for each session that was\n"
 		"damaged: id, what was wrong, how many events are lost, how many the journal had, the new epoch.\n\n"
 		"Exit codes: 0 nothing was damaged, or no event is lost; 1 events are lost; 2 failed.\n",
 	.words_min = 1,

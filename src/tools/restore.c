@@ -28,9 +28,9 @@ static const struct option options[] = {
 
 static const struct command command = {
 	.usage = "restore BACKUP DIR [OPTIONS]",
-	.help = "Makes the data directory DIR, which must not exist or be empty, of a backup: one of the directories that\n"
-		"holdfast backup has made, or the directory they are in, for the newest. Every session gets a new epoch, so\n"
-		"that clients load it again. Browsers have to subscribe to push messages again.\n\n"
+	.help = "Makes the data directory DIR, which must be empty or not exist, from a backup: BACKUP is a directory that\n"
+		"holdfast backup has made, or the directory that contains them, for the newest. Every session gets a new epoch,\n"
+		"so that clients load it again. Browsers have to subscribe to push messages again.\n\n"
 		"If it is interrupted, run it again.\n\n"
 		"Exit codes: 0 done, 1 done, but sessions are damaged, in the backup too; 2 failed.\n",
 	.options = options,
@@ -61,7 +61,7 @@ static char *find_backup(const char *path)
 		backup_list_free(names, count);
 	}
 	if (!found) {
-		diag(DIAG_ERROR, "%s is no backup, and has none", path);
+		diag(DIAG_ERROR, "%s is not a backup, and contains none", path);
 	}
 	free(mark);
 	return found;
@@ -96,7 +96,7 @@ static int make_partial(const char *partial)
 		r = -errno;
 	}
 	free(mark);
-	return r < 0 ? fail("cannot make", partial, r) : 0;
+	return r < 0 ? fail("cannot create", partial, r) : 0;
 }
 
 static int copy_secrets(const char *backup, const char *partial)

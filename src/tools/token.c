@@ -83,7 +83,7 @@ static int fail(const char *message)
 /** Reports `why` (NULL: unknown) and frees it. */
 static int fail_with(char *why)
 {
-	diag(DIAG_ERROR, "%s", why ? why : "it cannot be done");
+	diag(DIAG_ERROR, "%s", why ? why : "failed");
 	free(why);
 	return -EIO;
 }
@@ -171,7 +171,7 @@ static int create(const char *values[], json_t *sessions)
 	int64_t now = now_ms();
 	json_t *claims = make_claims(values, sessions, now);
 	struct grant *grant = claims ? grant_read(claims, false, &fault) : NULL;
-	int r = !claims ? fail("there is no name for it, --sub is no text or there are no random numbers")
+	int r = !claims  ? fail("--role or --sub is not UTF-8, or no random numbers are available")
 		: !grant ? fail(fault)
 			 : 0;
 	if (r == 0 && access_make_token(values[DATA], claims, now, &token, &why) < 0) {
@@ -294,8 +294,8 @@ static int revoke_at(
 	if (r == 0 && status != 204) {
 		/* With 401 another server has the port now. */
 		r = status == 401 ? -ECONNREFUSED : -EIO;
-		if (r == -EIO && asprintf(ret_why, "the server at %s did not take it: %s", url_text,
-					 buffer_cstr(&answer)) < 0) {
+		if (r == -EIO && asprintf(ret_why, "the server at %s refused to revoke it: %s",
+					 url_text, buffer_cstr(&answer)) < 0) {
 			*ret_why = NULL;
 		}
 	}
@@ -373,7 +373,7 @@ int tool_token(int argc, char **argv)
 	} else if (r == 0 && strcmp(words[0], "revoke") == 0) {
 		r = take_back(values, words[1]);
 	} else if (r == 0) {
-		r = fail("token create, token list or token revoke");
+		r = fail("expected token create, token list or token revoke [JTI]");
 	}
 	json_decref(wishes.sessions);
 	return r < 0 ? TOOL_FAILED : 0;

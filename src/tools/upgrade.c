@@ -20,18 +20,18 @@ enum { DRY_RUN, OPTION_COUNT };
 
 static const struct option options[] = {
 	[DRY_RUN] = {"--dry-run", NULL, NULL, NULL,
-		"change nothing, and print a line for each file that is of an earlier format; also beside a running server"},
+		"change nothing, and print a line for each file in an earlier format; a server may be running meanwhile"},
 	{0},
 };
 
 static const struct command command = {
 	.usage = "upgrade DIR [--dry-run]",
 	.help = "Brings a data directory that an earlier version of holdfast has written to the newest formats. The server\n"
-		"reads the earlier ones too, and changes them as it writes; upgrade does it at once, so that a later version\n"
-		"which no longer reads them can be installed. No event, number or epoch changes.\n\n"
-		"Stop the server first. If it is interrupted, at any time, the directory can be read as before: run it again.\n"
-		"There is no way back to an earlier version but a backup.\n\n"
-		"Exit codes: 0 all is of the newest formats; 1 with --dry-run: not all is; 2 failed.\n",
+		"reads the earlier ones too, and replaces them as it writes; upgrade does so at once, so that a later version\n"
+		"that no longer reads them can be installed. No event, number or epoch changes.\n\n"
+		"Stop the server first. If upgrade is interrupted, the directory can still be read: run it again. The only way\n"
+		"back to an earlier version is a backup.\n\n"
+		"Exit codes: 0 everything is in the newest formats; 1 with --dry-run: something is not; 2 failed.\n",
 	.options = options,
 	.words_min = 1,
 	.words_max = 1,
@@ -54,9 +54,9 @@ static void see(void *owner, const struct store_outdated *found)
 	upgrade->sessions += is_session;
 	upgrade->later += is_later;
 	if (is_later || upgrade->is_last) {
-		diag(DIAG_ERROR, "%s is of %s format: %s", found->place,
+		diag(DIAG_ERROR, "%s is in %s format: %s", found->place,
 			is_later ? "a later" : "an earlier",
-			is_later ? "a newer holdfast is needed" : "it cannot be upgraded now");
+			is_later ? "install a newer holdfast" : "it cannot be upgraded now");
 	} else if (upgrade->is_dry) {
 		printf("%s: %s %" PRIu64 ", the newest is %" PRIu64 "\n", found->place, found->what,
 			found->has, found->newest);
@@ -151,7 +151,7 @@ static int run(const char *dir, bool is_dry)
 	}
 	bool is_newest = !found.segments && !found.sessions;
 	if (is_newest) {
-		printf("all is of the newest formats\n");
+		printf("everything is in the newest formats\n");
 	}
 	if (is_newest || is_dry) {
 		return is_newest ? 0 : 1;
@@ -161,7 +161,7 @@ static int run(const char *dir, bool is_dry)
 	if (r < 0) {
 		return TOOL_FAILED;
 	}
-	printf("%zu journal segment%s and %zu session%s were of earlier formats; all is of the newest now\n",
+	printf("%zu journal segment%s and %zu session%s were in earlier formats; everything is in the newest now\n",
 		found.segments, found.segments == 1 ? "" : "s", found.sessions,
 		found.sessions == 1 ? "" : "s");
 	return 0;

@@ -15,7 +15,7 @@ struct view;
 
 #define VIEW_PLAIN_OPTION            \
 	"--plain", NULL, NULL, NULL, \
-		"show markdown as it is and each line by itself, as is done where stdout is no terminal"
+		"print plain lines, with markdown as it is. This is the default if stdout is not a terminal"
 
 struct view *view_create(bool is_plain);
 void view_event(struct view *view, const json_t *event);

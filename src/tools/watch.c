@@ -39,7 +39,7 @@ static bool write_event(void *owner, const json_t *event)
 
 static void tell_reset(const char *reason)
 {
-	diag(DIAG_WARN, "the session's events begin anew (%s)", reason);
+	diag(DIAG_WARN, "the session's events start over (%s)", reason);
 }
 
 static void handle_reset(void *owner, const char *reason)
@@ -160,7 +160,7 @@ static const struct option follow_options[] = {
 	[FOLLOW_LAST] = {"--last", "N", NULL, "10",
 		"otherwise begin with the newest N events. Default: 10"},
 	[FOLLOW_ON] = {"--follow", NULL, NULL, NULL,
-		"go on with events as they come, over reconnects"},
+		"continue with new events as they come, reconnecting if necessary"},
 	{0},
 };
 
@@ -185,9 +185,9 @@ static const struct command tail_command = {
 
 static const struct command watch_command = {
 	.usage = "watch SESSION [OPTIONS]",
-	.help = "Shows a session as it goes on: prompts, messages, thoughts, tools and questions. It reconnects by itself,\n"
-		"and goes on where it was. Ctrl-C ends it. On a terminal markdown is rendered, in lines of its width, with\n"
-		"colours unless NO_COLOR is set.\n\n"
+	.help = "Shows a session live: prompts, messages, thoughts, tools and questions. It reconnects by itself, and continues\n"
+		"where it was. Ctrl-C ends it. On a terminal markdown is rendered, in lines of its width, with colours unless\n"
+		"NO_COLOR is set.\n\n"
 		"Exit codes: 2 failed, or the token or the session has ended.\n",
 	.options = watch_options,
 	.words_min = 1,
@@ -265,16 +265,16 @@ static const struct option prompt_options[] = {
 	REMOTE_OPTIONS,
 	[PROMPT_ID] = {"--id", "ID", NULL, NULL,
 		"the prompt's id: a prompt that is sent twice with the same id runs once. Default: a random one"},
-	[PROMPT_CREATE] = {"--create", NULL, NULL, NULL, "make the session if it is not there"},
+	[PROMPT_CREATE] = {"--create", NULL, NULL, NULL, "create the session if it does not exist"},
 	[PROMPT_PLAIN] = {VIEW_PLAIN_OPTION},
 	{0},
 };
 
 static const struct command prompt_command = {
 	.usage = "prompt SESSION MESSAGE [OPTIONS]",
-	.help = "Sends a prompt and shows its turn until it ends. MESSAGE -: read it from stdin. Questions of the agent\n"
-		"are shown, and answered elsewhere.\n\n"
-		"Exit codes: 0 the turn has ended by itself, 1 it ended otherwise, 2 failed.\n",
+	.help = "Sends a prompt and shows its turn until it ends. If MESSAGE is -, it is read from stdin. Questions of the agent\n"
+		"are shown, but have to be answered elsewhere.\n\n"
+		"Exit codes: 0 the agent ended its turn, 1 the turn was cancelled or failed, 2 failed.\n",
 	.options = prompt_options,
 	.words_min = 2,
 	.words_max = 2,
@@ -399,15 +399,15 @@ enum { APPEND_CREATE = REMOTE_OPTION_COUNT, APPEND_COUNT };
 
 static const struct option append_options[] = {
 	REMOTE_OPTIONS,
-	[APPEND_CREATE] = {"--create", NULL, NULL, NULL, "make the session if it is not there"},
+	[APPEND_CREATE] = {"--create", NULL, NULL, NULL, "create the session if it does not exist"},
 	{0},
 };
 
 static const struct command append_command = {
 	.usage = "append SESSION [OPTIONS]",
 	.help = "Appends events from stdin, one JSON object per line: {\"type\", \"data\", \"message_id\"?, \"key\"?}. Each line\n"
-		"is appended as it comes. It prints the answer to each: seq and whether it was there already. Events with a\n"
-		"key can be sent again after a failure.\n\n"
+		"is appended as it comes. For each, append prints the event's seq and whether it was there already. Events with\n"
+		"a key can be sent again after a failure.\n\n"
 		"Exit codes: 0 done, 2 a line was refused; those before it are appended.\n",
 	.options = append_options,
 	.words_min = 1,

@@ -194,7 +194,7 @@ test('killed in the middle, a backup leaves the earlier ones, and a restore can 
 	await run(0, 'restore', target, to);
 	assert.deepEqual(readdirSync(dir).sort(), ['backups', 'restored']);
 	assert.match((await run(2, 'restore', target, to)).stderr, /is not empty/);
-	assert.match((await run(2, 'restore', join(dir, 'none'), join(dir, 'x'))).stderr, /is no backup/);
+	assert.match((await run(2, 'restore', join(dir, 'none'), join(dir, 'x'))).stderr, /is not a backup/);
 	const other = await startOn(t, to);
 	assert.ok((await eventsOf(other, 's1')).events.some((event) => event.data.markdown === 'more'));
 });

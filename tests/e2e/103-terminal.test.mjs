@@ -48,7 +48,7 @@ test('sessions lists them, by --data, --url with a token, or HOLDFAST_TOKEN', as
 	assert.equal(wrong.code, 2);
 	assert.match(wrong.stderr, /unauthorized/);
 	assert.match((await run(2, 'sessions', '--data', join(server.dataDir, 'none'))).stderr, /no server runs with/);
-	assert.match((await run(2, 'sessions', '--url', 'ftp://x')).stderr, /is no address of a server/);
+	assert.match((await run(2, 'sessions', '--url', 'ftp://x')).stderr, /is not the address of a server/);
 });
 
 test('append takes lines as they come, and tail prints what the server has', async (t) => {
@@ -70,7 +70,7 @@ test('append takes lines as they come, and tail prints what the server has', asy
 	assert.deepEqual(objects((await run(0, 'tail', 'new', '--last', '1', ...at)).stdout), events.slice(2));
 	assert.deepEqual(objects((await run(0, 'tail', 'new', '--after', '1', ...at)).stdout), events.slice(1));
 	assert.match((await run(2, 'tail', 'missing', ...at)).stderr, /the session is gone, or is not for this token|status 404/);
-	assert.match((await run(2, 'tail', 'a/b', ...at)).stderr, /no session can have the id/);
+	assert.match((await run(2, 'tail', 'a/b', ...at)).stderr, /"a\/b" is not a valid session id/);
 	assert.match((await run(2, 'tail', 'new', '--last', 'x', ...at)).stderr, /--last/);
 });
 

@@ -51,12 +51,12 @@ async function upgradeAndCheck(t, dir, known) {
 	const outdated = outdatedIn(dir);
 	const lines = linesOf(dir);
 	const dry = await run(outdated.length ? 1 : 0, 'upgrade', dir, '--dry-run');
-	assert.deepEqual(dry.stdout.split('\n').slice(0, -1).map((line) => line.split(': ')[0]), outdated.length ? outdated : ['all is of the newest formats']);
+	assert.deepEqual(dry.stdout.split('\n').slice(0, -1).map((line) => line.split(': ')[0]), outdated.length ? outdated : ['everything is in the newest formats']);
 	assert.deepEqual(readTree(dir), before, 'nothing was changed');
 	const { stdout } = await run(0, 'upgrade', dir);
 	const counts = ['journal/', 'sessions/'].map((kind) => outdated.filter((name) => name.startsWith(kind)).length);
-	const told = /^(\d+) journal segments? and (\d+) sessions? were of earlier formats; all is of the newest now\n$/.exec(stdout);
-	assert.deepEqual(told ? told.slice(1).map(Number) : stdout, outdated.length ? counts : 'all is of the newest formats\n');
+	const told = /^(\d+) journal segments? and (\d+) sessions? were in earlier formats; everything is in the newest now\n$/.exec(stdout);
+	assert.deepEqual(told ? told.slice(1).map(Number) : stdout, outdated.length ? counts : 'everything is in the newest formats\n');
 	assert.deepEqual(outdatedIn(dir), []);
 	for (const [id, text] of Object.entries(lines)) {
 		assert.ok(linesOf(dir)[id].startsWith(text), `the log of ${id} is as it was, but for what the journal had`);
@@ -124,7 +124,7 @@ test('what a later program wrote is refused, and left as it is', async (t) => {
 	const before = readTree(later);
 	for (const args of [[], ['--dry-run']]) {
 		const { stderr, stdout } = await run(2, 'upgrade', later, ...args);
-		assert.match(stderr, /journal\/[0-9a-f]{16}\.journal is of a later format: a newer holdfast is needed/);
+		assert.match(stderr, /journal\/[0-9a-f]{16}\.journal is in a later format: install a newer holdfast/);
 		assert.doesNotMatch(stdout, /newest formats/);
 		assert.deepEqual(readTree(later), before);
 	}

@@ -85,8 +85,8 @@ for (const [listen, where] of fault ? [] : [['0.0.0.0:0', HERE], [`${HERE}:0`, H
 
 test('where a phone cannot get to, there is no code but the reason', async (t) => {
 	for (const [args, why] of [
-		[['--listen', '127.0.0.1:0'], /--qr: there is no code: only this machine reaches the server: listen on/],
-		[['--listen', '127.0.0.1:0', '--url', 'http://localhost:8080'], /--qr: there is no code: --url is an address that only this machine reaches/],
+		[['--listen', '127.0.0.1:0'], /--qr: no code is shown: only this machine reaches the server: listen on/],
+		[['--listen', '127.0.0.1:0', '--url', 'http://localhost:8080'], /--qr: no code is shown: --url is an address that only this machine reaches/],
 	]) {
 		const { shown } = await serveOnTerminal(t, [...args, '--qr']);
 		await eventually(() => why.test(shown()), () => shown());
@@ -97,7 +97,7 @@ test('where a phone cannot get to, there is no code but the reason', async (t) =
 test('no log gets the link', async (t) => {
 	const server = await Server.start(t, { args: ['--url', 'https://holdfast.example.org', '--qr'] });
 	await eventually(() => server.stderr.includes('--qr'));
-	assert.match(server.stderr, /--qr: there is no code: stderr is no terminal, and the link is for no log/);
+	assert.match(server.stderr, /--qr: no code is shown: stderr is not a terminal, and the link must not be logged/);
 	assert.ok(!server.stderr.includes(server.token));
 	assert.doesNotMatch(server.stderr, /[▀▄█]/);
 });

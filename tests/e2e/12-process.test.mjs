@@ -118,7 +118,7 @@ test('SIGHUP ends no server, even if there is nothing that it could read again, 
 	await observer.loadAll();
 	for (let n = 1; n <= 3; n++) {
 		process.kill(server.pid, 'SIGHUP');
-		await eventually(() => server.stderr.split('SIGHUP: no file has anything to be read again').length === n + 1, 'it to be said');
+		await eventually(() => server.stderr.split('SIGHUP: there is nothing to reload').length === n + 1, 'it to be said');
 	}
 	const { acks } = await post(server, id, input.note({ after: 'SIGHUP' }));
 	await observer.waitForSeq(acks[0].seq);

@@ -40,7 +40,7 @@ test('a database is asked what it promises, and is left as it was', async () => 
 test('what cannot be asked is said', async () => {
 	const away = await doctor('--store', 'postgresql://nobody@127.0.0.1:1/none');
 	assert.equal(away.code, 2);
-	assert.match(away.stderr, /the database cannot be asked: .*127\.0\.0\.1/);
+	assert.match(away.stderr, /the database cannot be queried: .*127\.0\.0\.1/);
 	assert.match((await doctor('--store', 'postgresql://a:secret@h/n')).stderr, /it has a password/);
 	assert.match((await doctor()).stderr, /--store is missing/);
 });

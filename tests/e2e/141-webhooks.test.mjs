@@ -78,13 +78,13 @@ test('each URL is told by itself, with every secret of the file; SIGHUP reads th
 		await eventually(() => server.stderr.slice(since).includes(words), words);
 	};
 	writeFileSync(both.file, `# rotated\n\n${next}\r\n`);
-	await signal('the secrets of webhooks have been read again');
+	await signal('the secrets of webhooks have been reloaded');
 	await post(server, 'one', turn('y'));
 	await both.until(2);
 	await onlyNext.until(2);
 	assert.match(both.requests[1].headers['webhook-signature'], /^v1,\S{44}$/);
 	writeFileSync(both.file, 'nothing of use\n');
-	await signal('stay as they were');
+	await signal('the old secrets remain in use');
 	await post(server, 'one', turn('z'));
 	await onlyNext.until(3);
 	assert.equal(onlyNext.refused.length, 0);

@@ -211,10 +211,10 @@ test('what cannot be moved is refused before anything is copied, in words', asyn
 	const to = (code, ...more) => run(code, 'migrate', server.dataDir, database.url, ...more);
 	assert.match((await to(2, '--without-streams')).stderr, /a server is at work in /);
 	await server.stop();
-	assert.match((await to(2)).stderr, /has raw streams, which a database cannot have: leave them behind with --without-streams/);
+	assert.match((await to(2)).stderr, /has raw streams, which a database cannot hold: leave them behind with --without-streams/);
 	writeFileSync(join(server.dataDir, 'webhooks.jsonl'), '{}\n');
 	assert.match((await to(2, '--without-streams')).stderr, /has webhooks \(webhooks.jsonl\), .*--without-webhooks/);
-	assert.match((await run(2, 'migrate', server.dataDir, scratchDir(t))).stderr, /one of the two is to be a directory/);
+	assert.match((await run(2, 'migrate', server.dataDir, scratchDir(t))).stderr, /one of the two must be a directory/);
 	const log = join(server.dataDir, 'sessions/one/events.jsonl');
 	const good = readFileSync(log, 'utf8');
 	writeFileSync(log, good.replace('"n":1', '"n":7'));

@@ -86,9 +86,9 @@ test('a wrong file is refused with the line and what to do', async (t) => {
 	for (const [lines, why] of [
 		[['# one', 'lisen = 127.0.0.1:1'], /holdfast\.conf:2: unknown option lisen \(did you mean listen\?\)/],
 		[['colour = blue'], /holdfast\.conf:1: unknown option colour; holdfast serve --help/],
-		[['data = a', 'data = b'], /holdfast\.conf:2: this option may be given once: data/],
+		[['data = a', 'data = b'], /holdfast\.conf:2: this option may be given only once: data/],
 		[['data'], /holdfast\.conf:1: expected NAME = VALUE: data/],
-		[['data = ' + 'x'.repeat(9000)], /holdfast\.conf:1: this is no configuration file/],
+		[['data = ' + 'x'.repeat(9000)], /holdfast\.conf:1: this is not a configuration file/],
 		[['durability = perhaps'], /--durability "perhaps"/],
 		[['listen = nonsense'], /--listen "nonsense"/],
 	]) {

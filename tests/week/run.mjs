@@ -297,7 +297,7 @@ class Week {
 		await this.server.stop();
 		const { stdout } = await this.run(0, 'verify', this.data);
 		assert.match(stdout, /: clean\n$/);
-		assert.equal((await this.run(0, 'upgrade', this.data, '--dry-run')).stdout, 'all is of the newest formats\n');
+		assert.equal((await this.run(0, 'upgrade', this.data, '--dry-run')).stdout, 'everything is in the newest formats\n');
 		assert.doesNotMatch(this.server.stderr, /Sanitizer|set aside/);
 		console.log(`ok: ${days} days, ${this.appended} events, ${this.backups} backups, ${this.kills} kill, ${this.full} times a full disk; verify: ${stdout.trim()}`);
 	}
