@@ -12,7 +12,7 @@ import { BYTES, JSON_TYPE, TEXT, ask, offsetOf, producer, readAll } from '../sup
 import { Server } from '../support/server.mjs';
 import { EventParser } from '../support/sse.mjs';
 import { bearer, ownToken } from '../support/tokens.mjs';
-import { defer, eventually } from '../support/wait.mjs';
+import { defer, eventually, patience } from '../support/wait.mjs';
 
 const start = (t, options = {}) => Server.start(t, { ...options, args: ['--limit', 'poll_ms=1000', ...options.args ?? []] });
 
@@ -196,6 +196,17 @@ test('limits: streams, their size, their producers, and the disk', async (t) => 
 	assert.equal((await ask(small, 'GET', 'a')).status, 200);
 	assert.equal((await ask(small, 'DELETE', 'a')).status, 204);
 	await eventually(async () => (await ask(small, 'PUT', 'b', { type: BYTES, body: 'x' })).status === 201, 'there is room again');
+});
+
+test('all streams that have expired make room for others at the same time', async (t) => {
+	const server = await start(t, { args: ['--limit', 'streams=3'] });
+	const headers = { 'stream-expires-at': new Date(Date.now() + 2000 * patience).toISOString() };
+	await put(server, 'a', { headers });
+	await put(server, 'b', { headers });
+	await put(server, 'fork-of-a', { headers: { ...headers, 'stream-forked-from': '/v1/stream/a' } });
+	const made = async (name) => (await ask(server, 'PUT', name, { type: TEXT })).status === 201;
+	await eventually(() => made('c'), 'there is room again');
+	assert.deepEqual([await made('d'), await made('e'), await made('f')], [true, true, false]);
 });
 
 test('the npm client writes and follows: JSON by SSE and bytes by long-poll, over a kill of the server', async (t) => {
