@@ -1,4 +1,4 @@
-/* What is refused of a request before its body has come. */
+/* Admission of a request by its head: who sends it, and what is refused before its body arrives. */
 #include "node_internal.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ void http_refuse_size(struct conn *conn)
 	http_refuse_event(conn, &refusal);
 }
 
-/** A browser asks what a page elsewhere may send, without its token. */
+/** A CORS preflight, which carries no token. */
 static bool is_preflight(const struct conn *conn)
 {
 	return conn->http->is_foreign && conn->http->method == HTTP_OPTIONS &&

@@ -1,4 +1,4 @@
-/* Answers over HTTP: every one is a JSON text, whole, with its length. */
+/* Builds HTTP answers, and the heads of those that are streamed. */
 #include "node_internal.h"
 
 #include "holdfast/deflate.h"
@@ -46,7 +46,7 @@ static const char *status_text(unsigned status)
 	return "Error";
 }
 
-/* What of an answer a page elsewhere may read. */
+/* The response headers that a page of another origin can read. */
 #define EXPOSED                                                                  \
 	"access-control-expose-headers: Retry-After, ETag, Stream-Next-Offset, " \
 	"Stream-Up-To-Date, Stream-Cursor"
@@ -70,20 +70,20 @@ void http_append_cors(struct conn *conn, struct buffer *out)
 	}
 }
 
-/* What a browser may do with any answer: nothing that the page does not need. */
+/* Sent with every answer: a browser may do nothing with it that our page does not need. */
 #define BROWSER_RULES                                                         \
 	"x-content-type-options: nosniff\r\nreferrer-policy: no-referrer\r\n" \
 	"cross-origin-opener-policy: same-origin\r\n"                         \
 	"permissions-policy: camera=(), geolocation=(), microphone=(), payment=(), usb=()\r\n"
 
-/** Which pages may load it. */
+/** Which pages may load the answer. */
 static const char *resource_policy(const struct conn *conn)
 {
 	return http_is_open(conn) ? "cross-origin-resource-policy: cross-origin\r\n"
 				  : "cross-origin-resource-policy: same-origin\r\n";
 }
 
-/** Prepares the whole answer; it leaves at the end of the tick. */
+/** Prepares the answer, which is sent at the end of the tick. `size` is its content-length. */
 static void respond(struct conn *conn, unsigned status, const char *headers, const char *body,
 	size_t len, uint64_t size)
 {
@@ -108,12 +108,12 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 	conn_at_end_of_tick(conn);
 }
 
-/* What an answer of the API is for a browser: nothing to keep, and nothing to show. */
+/* Sent with every answer of the API: a browser must not cache it, nor show it as a page. */
 #define API_RULES                     \
 	"cache-control: no-store\r\n" \
 	"content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n"
 
-/** `type` NULL: there is no body. */
+/** `type` is NULL if the answer has no body. */
 static void respond_api(struct conn *conn, unsigned status, const char *type, const char *headers,
 	const char *body, size_t len)
 {

@@ -1,4 +1,4 @@
-/* The REST side (proto/protocol.md#rest): sessions, and the way to what else there is. */
+/* The REST API (proto/protocol.md#rest): the table of routes, and the requests about sessions. */
 #include "node_internal.h"
 
 #include "holdfast/blobs.h"
@@ -18,7 +18,7 @@ void http_append_session(const struct conn *conn, struct buffer *out, const stru
 	frames_append_session(out, &object, conn_hides(conn));
 }
 
-/** `limit` and `cursor` of the query; NULL, or what is wrong with them. */
+/** Reads `limit` and `cursor` from the query. Returns NULL, or a message. */
 static const char *read_list_query(struct conn *conn, size_t *ret_limit, struct session_cursor *ret)
 {
 	char buf[QUERY_MAX];
@@ -45,8 +45,8 @@ static const char *read_list_query(struct conn *conn, size_t *ret_limit, struct 
 }
 
 /**
- * Appends up to `limit` sessions that the token sees, and moves the cursor behind them. Returns
- * whether there are more.
+ * Appends up to `limit` sessions that the token can see, and moves the cursor past them. Returns
+ * whether more follow.
  */
 static bool append_page(
 	struct conn *conn, struct session_cursor *cursor, size_t limit, struct buffer *body)
@@ -157,7 +157,7 @@ static void refuse_no_session(struct conn *conn)
 	http_refuse(conn, "not_found", NO_SESSION);
 }
 
-/** What is not on disk yet is not told of. */
+/** Whether the session exists for clients: one that is not durable yet is not shown. */
 static bool is_there(const struct session *session)
 {
 	return session && session_is_there(session);
@@ -256,7 +256,10 @@ static void route_blob(struct conn *conn, struct session *session)
 	}
 }
 
-/** Whether the token sees the session of an address, and the server can read it; else it is refused. */
+/**
+ * Whether the id in a path is valid, the token can see the session, and the server can read it;
+ * refuses the request if not.
+ */
 static bool may_see(struct conn *conn, const char *id, size_t len)
 {
 	if (!session_id_is_valid(id, len)) {
@@ -283,7 +286,7 @@ static void get_health(struct conn *conn)
 	http_respond(conn, 200, body, sizeof(body) - 1);
 }
 
-/** Whether another client may be sent here: a balancer asks. */
+/** For a load balancer: whether it should send clients here. */
 static void get_readiness(struct conn *conn)
 {
 	char body[80] = "{\"status\":\"ready\"}";
@@ -298,13 +301,13 @@ static void get_readiness(struct conn *conn)
 	} else if (session_table_is_failing(sessions)) {
 		http_refuse(conn, "not_ready", "the journal cannot be written");
 	} else if (!session_table_has_disk(sessions)) {
-		http_refuse(conn, "not_ready", "the data directory is as large as it may be");
+		http_refuse(conn, "not_ready", "the data directory has reached its size limit");
 	} else {
 		http_respond(conn, 200, body, strlen(body));
 	}
 }
 
-/** The id in an address below /api/sessions/, its length, and what follows; NULL: there is none. */
+/** Finds the id in a path below /api/sessions/, its length, and what follows it. NULL if none. */
 static const char *find_id(const struct conn *conn, size_t *ret_len, const char **ret_rest)
 {
 	static const char prefix[] = "/api/sessions/";
@@ -317,7 +320,7 @@ static const char *find_id(const struct conn *conn, size_t *ret_len, const char 
 	return id;
 }
 
-/** The same of an address that takes a session's input. */
+/** The id in the path of a request that appends to a session; NULL if it is another request. */
 static const char *find_fed(const struct conn *conn, size_t *ret_len)
 {
 	const char *rest;
@@ -401,18 +404,19 @@ static void route_feed(struct conn *conn)
 	}
 }
 
-/** What is there for WebSockets alone. */
+/** Refuses a request for a path that serves only WebSockets. */
 static void refuse_socket(struct conn *conn)
 {
 	http_refuse_method(conn, "GET");
 }
 
-/* --- the table --- */
+/* --- table of routes --- */
 
 /**
- * What is at an address (http_path_fits()), and the methods that it takes; GET means HEAD too. An address of a session has
- * `serve_session`, which is given NULL if the session is not there. Each row has its rights in proto/doors.json, through which
- * e2e 80 goes, with all roles and wrong tokens: a row that is missing there fails it.
+ * A path pattern (see http_path_fits()) and its methods; GET includes HEAD. The path of a session
+ * has `serve_session`, which gets NULL if the session does not exist. The rights of each row are in
+ * proto/doors.json; e2e test 80 tries them with all roles and wrong tokens, and fails if a row is
+ * missing there.
  */
 static const struct route {
 	const char *path;
@@ -464,7 +468,7 @@ static bool takes_method(const struct route *route, enum http_method method)
 	return *name && strstr(route->methods, name);
 }
 
-/** A balancer asks until the end. */
+/** Whether a load balancer asks for the server's health; it does so until the server is gone. */
 static bool is_probe(const struct route *route)
 {
 	return route && (route->serve == get_health || route->serve == get_readiness);

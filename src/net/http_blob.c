@@ -1,6 +1,7 @@
 /*
- * Blobs over HTTP (proto/protocol.md#images-and-files). The body of an upload goes to the disk in pieces as it
- * comes: while one is written the next one gathers, and then nothing is read.
+ * Blobs over HTTP (proto/protocol.md#images-and-files). The body of an upload is written to disk
+ * in pieces as it arrives: while one piece is written the next one gathers, and once that is full,
+ * nothing is read until the write is done.
  */
 #include "http_internal.h"
 
@@ -15,21 +16,21 @@
 #include <string.h>
 #include <strings.h>
 
-/* So much is written at a time. */
+/* Bytes written at a time. */
 #define PIECE_SIZE ((size_t)256 * 1024)
 
 struct http_upload {
 	struct conn *conn;
 	struct blob_upload *blob;
 	bool is_writing;
-	bool is_whole; /* the body is */
-	bool is_last; /* what is being written is the end of it */
+	bool is_whole; /* the whole body has arrived */
+	bool is_last; /* the write in progress is that of the last piece */
 	bool has_bytes;
 	size_t in_flight; /* bytes that are being written */
-	int64_t held_ms; /* since when nothing was read, on the loop's clock; 0: it is */
+	int64_t held_ms; /* when reading was paused, on the loop's clock; 0: it is not paused */
 };
 
-/* --- in --- */
+/* --- upload --- */
 
 void http_upload_drop(struct conn *conn)
 {
@@ -69,12 +70,12 @@ static void refuse_limit_of(struct conn *conn, enum limit limit)
 			"the images and files of all sessions may have %zu bytes", limits->blobs);
 	} else {
 		refuse_limit(&refusal, limit,
-			"the server's data has grown to its limit; it is taken again when there is room");
+			"the server's data has reached its size limit; try again when there is room");
 	}
 	http_refuse_event(conn, &refusal);
 }
 
-/** A refusal that ends it: what has come of it goes. */
+/** Refuses the upload and discards what has arrived of it. */
 static void fail(struct conn *conn, enum limit limit)
 {
 	http_upload_drop(conn);
@@ -110,7 +111,9 @@ static void write_on(struct http_upload *upload)
 	upload->in_flight = len;
 }
 
-/** While nothing was read nobody knows how fast the peer is. */
+/**
+ * Resumes reading. The time during which nothing was read does not count as slowness of the peer.
+ */
 static void go_on(struct conn *conn)
 {
 	int64_t now = (int64_t)uv_now(conn->server->loop);
@@ -190,9 +193,9 @@ void http_upload_end(struct conn *conn)
 	write_on(upload);
 }
 
-/* --- out --- */
+/* --- download --- */
 
-/** One range of bytes, as players of sounds ask for them (RFC 9110, section 14.2). */
+/** A single range of bytes, as media players request them (RFC 9110, section 14.2). */
 struct range {
 	enum { RANGE_NONE, RANGE_GOOD, RANGE_BAD } state;
 	uint64_t from;
@@ -207,7 +210,7 @@ static bool read_number(const char **at, uint64_t *ret)
 	return digits && digits < 19;
 }
 
-/** What is no range, or several, is answered with all of it. */
+/** Parses the Range header. Anything but one well-formed range of bytes means the whole file. */
 static struct range find_range(const struct conn *conn, uint64_t size)
 {
 	char text[64];
@@ -227,7 +230,7 @@ static struct range find_range(const struct conn *conn, uint64_t size)
 	if (*at || (!has_first && !has_last)) {
 		return all;
 	}
-	if (!has_first) { /* so many at the end */
+	if (!has_first) { /* "-N": the last N bytes */
 		first = last < size ? size - last : 0;
 		last = last ? size - 1 : 0;
 		has_first = first < size;

@@ -1,6 +1,6 @@
 /*
- * GET /api/sessions/{id}/files: the files of a session's directory, for those who type a path. And GET
- * /api/files: those of a directory that a new session can have.
+ * Path completion: GET /api/sessions/{id}/files looks in the working directory of a session, GET
+ * /api/files in a directory that a new session can have.
  */
 #include "http_internal.h"
 
@@ -16,7 +16,7 @@
 struct completion {
 	struct conn *conn;
 	struct agent_dirs_job *job;
-	char *cwd; /* of a new session, once it has been checked; NULL: it is there already */
+	char *cwd; /* of a new session, once it has been checked; NULL: of an existing session */
 	char *prefix;
 	size_t most;
 };
@@ -29,7 +29,7 @@ static void completion_free(struct completion *completion)
 	free(completion);
 }
 
-/** `job` NULL: too much is asked for at once. */
+/** Waits for the job; NULL means that too many jobs are waiting, and refuses the request. */
 static void await(struct completion *completion, struct agent_dirs_job *job)
 {
 	struct conn *conn = completion->conn;
@@ -37,11 +37,11 @@ static void await(struct completion *completion, struct agent_dirs_job *job)
 	if (!job) {
 		completion_free(completion);
 		http_refuse(conn, "server_busy",
-			"too many ask for files at once; try again in a moment");
+			"too many requests for files at once; try again in a moment");
 	}
 }
 
-/** Whether the token is for names of files; if not, it has been refused. */
+/** Whether the token may see file names; refuses the request if not. */
 static bool may_complete(struct conn *conn)
 {
 	if (http_may(conn, RIGHT_CONTROL) && !(conn_hides(conn) & HIDE_TOOLS)) {
@@ -85,7 +85,7 @@ static void handle_found(void *arg, const struct agent_dirs_found *found)
 	completion->cwd = NULL;
 	completion_free(completion);
 	if (!may_complete(conn)) {
-		/* it has been refused: its token has ended meanwhile */
+		/* may_complete() has refused: the token has ended meanwhile. */
 	} else if (cwd || (of_session && session_is_there(session))) {
 		respond(conn, cwd ? cwd : of_session, found);
 	} else {
@@ -94,7 +94,7 @@ static void handle_found(void *arg, const struct agent_dirs_found *found)
 	free(cwd);
 }
 
-/** NULL, or what is wrong; `prefix` has QUERY_MAX bytes. */
+/** Reads `prefix`, a buffer of QUERY_MAX bytes, and `limit`. Returns NULL, or a message. */
 static const char *read_query(struct conn *conn, char *prefix, size_t *ret_most)
 {
 	char buf[QUERY_VALUE_MAX];
@@ -116,7 +116,7 @@ static const char *read_query(struct conn *conn, char *prefix, size_t *ret_most)
 	return NULL;
 }
 
-/** Whether the token is for a session that could be made; if not, it has been refused. */
+/** Whether the token allows some session that does not exist yet; refuses the request if not. */
 static bool may_make_one(struct conn *conn)
 {
 	bool may = conn_sees(conn, "");
@@ -124,12 +124,12 @@ static bool may_make_one(struct conn *conn)
 		may = (*at)[strlen(*at) - 1] == '*';
 	}
 	if (!may) {
-		http_refuse(conn, "forbidden", "the token is for no new session");
+		http_refuse(conn, "forbidden", "the token does not allow new sessions");
 	}
 	return may;
 }
 
-/** NULL: it has been refused. */
+/** Returns NULL if the request has been refused. */
 static struct completion *begin(struct conn *conn, const char *const *names)
 {
 	char prefix[QUERY_MAX];
@@ -186,7 +186,7 @@ static void handle_checked(void *arg, const struct agent_dirs_found *found)
 		return;
 	}
 	http_refuse(conn, "bad_directory",
-		"\"cwd\" is no directory below the roots of this agent; GET /api/agents has these");
+		"\"cwd\" is not a directory below the roots of this agent; GET /api/agents lists them");
 }
 
 void http_complete_new(struct conn *conn)
@@ -209,7 +209,7 @@ void http_complete_new(struct conn *conn)
 	if (!entry) {
 		completion_free(completion);
 		http_refuse(conn, "unknown_agent",
-			"this server has no agent of this name; GET /api/agents lists those that it has");
+			"this server has no agent of this name; GET /api/agents lists its agents");
 		return;
 	}
 	await(completion, agent_dirs_check(agent_host_dirs(agents), entry->roots,

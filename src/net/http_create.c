@@ -1,4 +1,7 @@
-/* Making a session, and what it can be made with: agents and directories (proto/protocol.md#rest). */
+/*
+ * Creates sessions, and lists the agents and directories that they can have
+ * (proto/protocol.md#rest).
+ */
 #include "node_internal.h"
 
 #include <errno.h>
@@ -6,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What goes on when directories have been looked at. */
+/* A request that waits until directories have been checked or listed. */
 struct directories_wait {
 	struct conn *conn;
 	struct agent_dirs_job *job;
-	json_t *json; /* the request, of one that makes a session */
-	struct session_request request; /* borrowed from it */
+	json_t *json; /* the body, if the request creates a session; else NULL */
+	struct session_request request; /* borrows from `json` */
 	const struct agent_entry *entry;
 };
 
@@ -30,7 +33,7 @@ static void end_wait(struct directories_wait *wait)
 	free(wait);
 }
 
-/** `job` NULL: too much is asked for at once. */
+/** Waits for the job; NULL means that too many jobs are waiting, and refuses the request. */
 static void await(struct directories_wait *wait, struct agent_dirs_job *job)
 {
 	struct conn *conn = wait->conn;
@@ -38,7 +41,7 @@ static void await(struct directories_wait *wait, struct agent_dirs_job *job)
 	if (!job) {
 		end_wait(wait);
 		http_refuse(conn, "server_busy",
-			"too many ask for directories at once; try again in a moment");
+			"too many requests for directories at once; try again in a moment");
 	}
 }
 
@@ -52,7 +55,7 @@ void http_forget_directories(struct conn *conn)
 	http_forget_completion(conn);
 }
 
-/* --- making one --- */
+/* --- creating a session --- */
 
 static void answer_created(struct conn_wait *wait, int status)
 {
@@ -74,13 +77,13 @@ static void refuse_exists(struct conn *conn, const char *id)
 	struct refusal refusal = {0};
 	struct session *session =
 		id ? session_table_get(conn->server->sessions, id, strlen(id)) : NULL;
-	/* One that is being deleted is there now, and would not be later. */
+	/* A session that is being deleted will be gone by the time a later refusal is sent. */
 	bool stays = session && !session_is_deleted(session);
-	refuse(&refusal, "session_exists", "there is a session with this id already");
+	refuse(&refusal, "session_exists", "a session with this id already exists");
 	http_refuse_later(conn, stays ? session : NULL, &refusal);
 }
 
-/** An id that the token is for: of its first pattern with a *. */
+/** Makes up an id that the token allows: its first pattern with a *, completed at random. */
 static const char *make_id(const struct grant *grant, char id[129])
 {
 	char half[LOGIN_HALF_SIZE];
@@ -91,10 +94,13 @@ static const char *make_id(const struct grant *grant, char id[129])
 			return id;
 		}
 	}
-	return "-"; /* no token is for this one */
+	return "-"; /* no token allows this one */
 }
 
-/** Sessions of named agents keep what they were made with, so that another default changes nothing. */
+/**
+ * If the agents are named, a session stores its agent and directory, so that a later change of the
+ * defaults does not affect it.
+ */
 static struct session_wish make_wish(const struct conn *conn, const struct session_request *request,
 	const struct agent_entry *entry, const char *cwd)
 {
@@ -136,7 +142,7 @@ int conn_create_session(struct conn *conn, const struct session_request *request
 	return r;
 }
 
-/** `cwd` has been checked; NULL: the default. */
+/** `cwd` has been checked; NULL means the default. */
 static void create(struct conn *conn, const struct session_request *request,
 	const struct agent_entry *entry, const char *cwd)
 {
@@ -161,9 +167,9 @@ static void create(struct conn *conn, const struct session_request *request,
 static void refuse_directory(struct conn *conn, const struct agent_entry *entry)
 {
 	struct buffer words = {0};
-	buffer_append_str(
-		&words, entry ? "\"cwd\" is no directory below the roots of this agent; these are:"
-			      : "this server has no agent, so there are no directories");
+	buffer_append_str(&words,
+		entry ? "\"cwd\" is not a directory below the roots of this agent, which are:"
+		      : "this server has no agent, so there are no directories");
 	for (char **root = entry ? entry->roots : NULL; root && *root && words.len < 2000; root++) {
 		buffer_printf(&words, " %s", *root);
 	}
@@ -176,7 +182,7 @@ static void handle_checked(void *arg, const struct agent_dirs_found *found)
 	struct directories_wait *wait = arg;
 	struct conn *conn = wait->conn;
 	if (!http_may(conn, RIGHT_CREATE)) {
-		/* it has been refused: its token has ended meanwhile */
+		/* http_may() has refused: the token has ended meanwhile. */
 	} else if (found->path) {
 		create(conn, &wait->request, wait->entry, found->path);
 	} else {
@@ -198,14 +204,14 @@ void http_create_session(struct conn *conn)
 	struct agent_host *agents = conn->server->agents;
 	const struct agent_entry *entry = agent_list_find(agent_host_list(agents), request.agent);
 	if (!http_may(conn, RIGHT_CREATE)) {
-		/* it has been refused */
+		/* http_may() has refused. */
 	} else if (request.id && conn_sees(conn, request.id) && http_seeks_new(conn, request.id)) {
-		/* it is taken again */
+		/* It is routed again when it is known whether another node has this session. */
 	} else if (conn->http->is_elsewhere) {
 		refuse_exists(conn, NULL);
 	} else if (request.agent && !entry) {
 		http_refuse(conn, "unknown_agent",
-			"this server has no agent of this name; GET /api/agents lists those that it has");
+			"this server has no agent of this name; GET /api/agents lists its agents");
 	} else if (request.cwd && !entry) {
 		refuse_directory(conn, NULL);
 	} else if (request.cwd) {
@@ -221,7 +227,7 @@ void http_create_session(struct conn *conn)
 	json_decref(json);
 }
 
-/* --- what there is --- */
+/* --- lists of agents and directories --- */
 
 static void append_list(struct buffer *out, const char *name, char *const *texts)
 {
@@ -293,7 +299,7 @@ void http_get_directories(struct conn *conn)
 	const struct agent_entry *entry = agent_list_find(agent_host_list(agents), agent);
 	if (!entry) {
 		http_refuse(conn, "unknown_agent",
-			"this server has no agent of this name; GET /api/agents lists those that it has");
+			"this server has no agent of this name; GET /api/agents lists its agents");
 		return;
 	}
 	struct directories_wait *wait = begin_wait(conn);

@@ -1,8 +1,8 @@
 /*
- * The door for clients of Durable Streams (docs/durable-streams.md): a session as a stream of JSON that
- * one reads. A read is an observer of the session, whichever way it is asked for: a page is its first one, a long
- * poll waits for that to have something in it, and a stream of server-sent events has all that follow. Polls and
- * streams of another node's session are observers of its mirror (node_mirror.c).
+ * Serves sessions to clients of Durable Streams (docs/durable-streams.md), as read-only streams of
+ * JSON. Every read is an observer of the session: a page is the first one it loads, a long poll
+ * waits until that is not empty, and a stream of server-sent events sends all that follow. Polls
+ * and streams of a session that another node owns observe its mirror (node_mirror.c).
  */
 #include "node_internal.h"
 
@@ -20,17 +20,17 @@ struct ds_read {
 	struct ds_offset offset;
 	enum event_format format;
 	uint64_t least_cursor;
-	struct observer *observer; /* of a page or a poll; NULL: not yet, or not any more */
-	bool is_over; /* it is answered */
+	struct observer *observer; /* of a page or a poll; NULL until it loads */
+	bool is_over; /* it has been answered */
 };
 
-/** What a stream has told its client. */
+/** What a stream last told its client. */
 struct ds_stream {
 	uint64_t least_cursor;
 	bool is_up_to_date;
 };
 
-/** NULL: the session is gone. */
+/** The channel of the session or of its mirror; NULL if it is gone. */
 static struct channel *channel_of(const struct conn *conn)
 {
 	return conn->session ? session_channel(conn->session) : node_mirror_channel(conn);
@@ -48,7 +48,10 @@ static uint64_t cursor_now(const struct conn *conn, uint64_t least)
 
 /* --- answers --- */
 
-/* An answer may be kept by who asked, and asked about again; its reader may change. */
+/*
+ * Only the client itself may cache a page, and must revalidate it: what it shows depends on the
+ * token.
+ */
 #define DS_HEADERS                             \
 	"cache-control: private, no-cache\r\n" \
 	"content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n"
@@ -64,7 +67,7 @@ static void append_position(
 	}
 }
 
-/** Whether the client has this answer already. */
+/** Whether If-None-Match says that the client has this answer already. */
 static bool has_it(const struct conn *conn, const char *etag)
 {
 	char told[160];
@@ -109,10 +112,10 @@ static void respond_page(struct conn *conn, const char *json, size_t len, uint64
 static void refuse_gone(struct conn *conn)
 {
 	http_refuse(conn, "gone",
-		"the offset is not in this log any more: it was pruned, or the log is another one now; read again from offset=-1");
+		"the offset is no longer in this log: it was pruned, or the log was replaced; read again from offset=-1");
 }
 
-/* --- a page, and a poll --- */
+/* --- pages and long polls --- */
 
 static bool read_is_writable(void *socket)
 {
@@ -141,7 +144,7 @@ static void read_write(void *socket, struct frame *frame)
 
 static void read_want_writable(void *socket)
 {
-	/* It takes its answer at once, and then nothing more. */
+	/* Never needed: a read takes one frame at once, and then no more. */
 }
 
 static void read_close(void *socket, unsigned code, const char *reason)
@@ -224,7 +227,7 @@ bool http_ds_refuse(struct conn *conn, const char *code, const char *message)
 	return true;
 }
 
-/* --- a stream --- */
+/* --- streams of server-sent events --- */
 
 static const struct conn_ops ds_conn_ops;
 
@@ -243,14 +246,16 @@ static void write_control(struct conn *conn)
 	frame_unref(frame);
 }
 
-/** What a control event says: readers of the same frame that are told the same share both. */
+/**
+ * The content of a control event. Readers that get the same events and the same one share a frame.
+ */
 struct control_place {
 	uint64_t seq;
 	uint64_t cursor;
 	uint64_t is_up_to_date;
 };
 
-/** Events, and where the reader is behind them. */
+/** Sends events, followed by a control event with the reader's position. */
 static void write_events(struct conn *conn, struct frame *frame)
 {
 	uint64_t seq = observer_cursor(conn->ws->observer);
@@ -276,7 +281,10 @@ static void write_events(struct conn *conn, struct frame *frame)
 	sse_write(conn, shared->stream);
 }
 
-/** Of what an observer is told, a reader gets the events, and that it has all there is. */
+/**
+ * Of the frames of an observer, a reader gets those with events. If the load found no events, it
+ * gets a control event alone, which says that it is up to date.
+ */
 static void stream_write(void *socket, struct frame *frame)
 {
 	struct conn *conn = socket;
@@ -286,7 +294,7 @@ static void stream_write(void *socket, struct frame *frame)
 	if (frame->is_ds && frame_len(frame)) {
 		write_events(conn, frame);
 	} else if (!frame->is_ds && !conn->ds->is_up_to_date) {
-		write_control(conn); /* there was nothing to load */
+		write_control(conn); /* the load found no events */
 	}
 }
 
@@ -301,7 +309,7 @@ static void stream_want_writable(void *socket)
 
 static void stream_close(void *socket, unsigned code, const char *reason)
 {
-	conn_close(socket, code, reason); /* the next request says why */
+	conn_close(socket, code, reason); /* the answer to the client's next request says why */
 }
 
 static const struct observer_socket_ops stream_ops = {
@@ -337,7 +345,7 @@ static const struct conn_ops ds_conn_ops = {
 
 /* --- opening --- */
 
-/** NULL, or what is wrong with the query. */
+/** Reads the query. Returns NULL, or a message. */
 static const char *read_query(struct conn *conn, struct ds_read *ret)
 {
 	char buf[QUERY_VALUE_MAX];
@@ -370,7 +378,7 @@ static const char *read_query(struct conn *conn, struct ds_read *ret)
 		       : "offset must be -1, now, or the Stream-Next-Offset of an answer";
 }
 
-/** Where its load begins; false: the offset is of no use any more. */
+/** Finds the position where the load begins. Returns false if the log no longer has the offset. */
 static bool find_place(const struct conn *conn, struct ds_read *read, struct load_request *ret)
 {
 	const struct channel *channel = channel_of(conn);
@@ -436,7 +444,7 @@ static void answer_head(struct conn *conn)
 	buffer_finish(&headers);
 }
 
-/** `session` NULL: another node has it. */
+/** `session` is NULL if another node owns it. */
 static void read_session(struct conn *conn, struct session *session)
 {
 	struct load_request load;

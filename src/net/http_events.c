@@ -1,5 +1,6 @@
 /*
- * The events of a session over HTTP: a page of them, and appending, an event or an array at a time.
+ * The events of a session over HTTP: reading a page, and appending an event, an array of events or
+ * a snapshot.
  */
 #include "http_internal.h"
 
@@ -33,7 +34,7 @@ void http_drop_page(struct conn *conn)
 	http->page_count = 0;
 }
 
-/** What was read is sent. */
+/** Answers with the page that was read. */
 static void serve_page(struct conn *conn)
 {
 	if (conn->session) {
@@ -53,7 +54,7 @@ static void keep_page(struct conn *conn, struct event **events, size_t count)
 
 static void load_page(struct conn *conn);
 
-/** What was to be read has been pruned meanwhile. */
+/** Whether the events that were to be read have been pruned meanwhile. */
 static bool is_behind(const struct conn *conn)
 {
 	const struct channel *channel = session_channel(conn->session);
@@ -70,7 +71,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 	} else if (!conn->session) {
 		http_refuse(conn, "not_found", "the session has been deleted");
 	} else if (is_behind(conn)) {
-		load_page(conn); /* as if it had been asked for now */
+		load_page(conn); /* as if the request had come now */
 	} else {
 		struct refusal refusal = {0};
 		refuse_events_read(&refusal, session_channel(conn->session)->log);
@@ -172,7 +173,10 @@ static bool looks_like_lines(const char *text, size_t len)
 	return newline && newline + 2 < text + len && newline[2] == '{';
 }
 
-/** One event or an array of them, in `spans`: the first, and how many. */
+/**
+ * Parses the body, one event or an array of events, into `spans`; returns the first and their
+ * number.
+ */
 static int parse_events(struct conn *conn, struct json_spans *spans,
 	const struct json_span **ret_first, size_t *ret_count, struct refusal *refusal)
 {
@@ -180,7 +184,7 @@ static int parse_events(struct conn *conn, struct json_spans *spans,
 	if (json_spans_parse(conn->rx.data, conn->rx.len, spans, refusal) < 0) {
 		if (looks_like_lines(conn->rx.data, conn->rx.len)) {
 			refuse(refusal, "bad_json",
-				"the body is not one JSON text; events on a line each come with the content-type application/x-ndjson");
+				"the body is not one JSON text; to send one event per line, use the content-type application/x-ndjson");
 		}
 		return -EINVAL;
 	}
@@ -238,7 +242,7 @@ static void append_body(struct conn *conn)
 	json_spans_finish(&spans);
 }
 
-/** A producer's whole state, as `append_snapshot` brings it. */
+/** Takes a producer's whole state, like the `append_snapshot` of a WebSocket. */
 void http_post_snapshot(struct conn *conn, struct session *session)
 {
 	struct refusal refusal = {0};

@@ -1,7 +1,7 @@
 /*
- * A request about a session that another node has goes there, its body as it comes, and the answer comes
- * back the same way. What one side does not take is not read from the other. A request is never sent twice:
- * what became of one whose answer was lost, only its sender can find out.
+ * Forwards a request about a session to the node that owns it: the body as it arrives, and the
+ * answer back the same way. What one side does not take is not read from the other. A request is
+ * never sent twice: if its answer is lost, only the client can find out what became of it.
  */
 #include "node_internal.h"
 
@@ -12,22 +12,23 @@
 #include <string.h>
 #include <strings.h>
 
-/* The head of another node's answer has at most so many bytes. */
+/* Most bytes in the head of another node's answer. */
 #define ANSWER_HEAD_MAX ((size_t)64 * 1024)
 
 struct http_forward {
 	struct conn *conn;
-	struct node_link *link; /* NULL: it is over */
-	char *address;
+	struct node_link *link; /* NULL: it has ended */
+	char *address; /* of the other node */
 	bool is_connected;
-	struct buffer head; /* of the answer, until it is whole */
-	bool is_answering; /* its head was passed on */
-	bool has_length; /* and tells how many bytes follow */
-	uint64_t left; /* of them */
-	int64_t answered_ms; /* when the other node was heard, or asked for, last, on the loop's clock */
-	uint64_t taken; /* sock_taken() of the client when it was looked at last */
-	int64_t heard_ms; /* when it was seen that it takes something, on the loop's clock */
-	int64_t spoken_ms; /* when something was passed on to it, the same */
+	struct buffer head; /* of the answer, until it is complete */
+	bool is_answering; /* the head has been passed on */
+	bool has_length; /* the head says how many bytes follow */
+	uint64_t left; /* bytes of these that are still to come */
+	/* All times are on the loop's clock. */
+	int64_t answered_ms; /* when the other node was last heard, or the store asked for it */
+	uint64_t taken; /* sock_taken() of the client when it was last compared */
+	int64_t heard_ms; /* when the client was last seen to take something */
+	int64_t spoken_ms; /* when something was last passed on to the client */
 };
 
 static int64_t now_ms(const struct conn *conn)
@@ -35,9 +36,9 @@ static int64_t now_ms(const struct conn *conn)
 	return (int64_t)uv_now(conn->server->loop);
 }
 
-/* --- there --- */
+/* --- the request --- */
 
-/** What of a head the other node is to know: all that the server looks at in requests about a session. */
+/** Header fields that are passed on: those that the server looks at in requests about a session. */
 static const char *const passed_on[] = {"accept", "accept-encoding", "content-type",
 	"if-none-match", "last-event-id", "range", "traceparent"};
 
@@ -82,7 +83,7 @@ static void send_head(struct http_forward *forward)
 	free(target);
 }
 
-/** Nothing more is read from the client until the other node has taken this. */
+/** Stops reading from the client while the other node does not take what was sent. */
 static void hold_if_choked(struct http_forward *forward)
 {
 	if (node_link_is_choked(forward->link)) {
@@ -109,7 +110,7 @@ void http_forward_take(struct conn *conn, const char *bytes, size_t len)
 	hold_if_choked(forward);
 }
 
-/** From here on it is seen if the client goes. */
+/** Keeps reading from the client, and drops what comes, so that its leaving is noticed. */
 static void begin_stream(struct conn *conn)
 {
 	conn->phase = PHASE_STREAM;
@@ -127,7 +128,7 @@ void http_forward_end(struct conn *conn)
 	}
 }
 
-/* --- its end --- */
+/* --- the end --- */
 
 void http_forward_drop(struct conn *conn)
 {
@@ -152,7 +153,7 @@ void http_forward_cut(struct conn *conn)
 	http_forward_drop(conn);
 }
 
-/** Nothing more comes of the answer. */
+/** The answer is complete. */
 static void finish(struct conn *conn)
 {
 	http_forward_drop(conn);
@@ -163,7 +164,7 @@ static void finish(struct conn *conn)
 	conn_resume(conn);
 }
 
-/** There will be no answer: the client is told so. */
+/** Refuses the request, because no answer will come. */
 static void refuse_lost(struct conn *conn)
 {
 	bool was_connected = conn->http->forward->is_connected;
@@ -183,7 +184,7 @@ static void fail(struct http_forward *forward, const char *why)
 	metrics_add(conn->server->metrics, METRIC_NODE_FAILURES, 1);
 	node_warn(conn->server, forward->address, why);
 	if (forward->is_answering) {
-		conn_kill(conn); /* the client sees that something is missing */
+		conn_kill(conn); /* so that the client sees that the answer is incomplete */
 	} else {
 		refuse_lost(conn);
 	}
@@ -217,11 +218,14 @@ static void handle_place(
 	struct http_forward *forward = conn->http->forward;
 	bool is_same = place == PLACE_ELSEWHERE && strcmp(address, forward->address) == 0;
 	if (status == 0 && !is_same) {
-		end(forward, "it has the session no more");
+		end(forward, "it no longer has the session");
 	}
 }
 
-/** Whoever has the session may take its time; one that sleeps has it no more when its lease has run out. */
+/**
+ * Asks the store again who owns the session if the other node has been silent for long. The owner
+ * may take its time to answer, but a node that hangs loses the session with its lease.
+ */
 static void ask_if_silent(struct http_forward *forward)
 {
 	struct conn *conn = forward->conn;
@@ -236,9 +240,11 @@ static void ask_if_silent(struct http_forward *forward)
 	}
 }
 
-/* --- and back --- */
+/* --- the answer --- */
 
-/** The next line of an answer's head, without its end; false: there is none. */
+/**
+ * Finds the next line of an answer's head, without its CRLF. Returns false at the end of the head.
+ */
 static bool next_line(const char **at, const char *end, const char **ret_line, size_t *ret_len)
 {
 	const char *newline = memmem(*at, (size_t)(end - *at), "\r\n", 2);
@@ -257,7 +263,7 @@ static bool is_named(const char *line, size_t len, const char *name)
 	return len > n && line[n] == ':' && strncasecmp(line, name, n) == 0;
 }
 
-/** Makes the head that the client gets of the one that came. */
+/** Makes the client's head from the other node's. */
 static void make_head(
 	struct http_forward *forward, unsigned status, const char *end, struct buffer *out)
 {
@@ -265,7 +271,7 @@ static void make_head(
 	const char *at = forward->head.data;
 	const char *line;
 	size_t len;
-	if (next_line(&at, end, &line, &len)) { /* always: the status has been read there */
+	if (next_line(&at, end, &line, &len)) { /* always true: it is the status line */
 		buffer_append(out, line, len);
 		buffer_append_str(out, "\r\n");
 	}
@@ -289,7 +295,7 @@ static void make_head(
 	buffer_append_str(out, "\r\n");
 }
 
-/** The head of the answer is whole, up to `end`. False: the request has failed. */
+/** Takes the complete head of the answer, up to `end`. Returns false if the request has failed. */
 static bool take_answer(struct http_forward *forward, const char *end)
 {
 	struct conn *conn = forward->conn;
@@ -346,7 +352,7 @@ static void handle_received(void *owner, char *bytes, size_t len)
 	struct buffer head = forward->head;
 	const char *end = memmem(head.data, head.len, "\r\n\r\n", 4);
 	if (!end && head.len > ANSWER_HEAD_MAX) {
-		fail(forward, "its answer has no end");
+		fail(forward, "the head of its answer is too long");
 	} else if (end && take_answer(forward, end + 4)) {
 		forward->head = (struct buffer){0};
 		pass_back(forward, end + 4, head.len - (size_t)(end + 4 - head.data));
@@ -362,7 +368,7 @@ void http_forward_writable(struct conn *conn)
 	}
 }
 
-/* --- life --- */
+/* --- link events --- */
 
 static void handle_connected(void *owner)
 {
@@ -408,7 +414,7 @@ void http_forward(struct conn *conn, const char *address)
 	}
 }
 
-/* A client that has gone without a word takes nothing of what it is sent. */
+/* A client that has vanished is recognized by taking nothing of what is sent to it. */
 void http_forward_sweep(struct conn *conn)
 {
 	const struct limits *limits = conn->server->limits;

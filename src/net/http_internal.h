@@ -1,42 +1,49 @@
-/* What the files of the net room share about HTTP: requests, answers, and what each address gives. */
+/* HTTP inside the net room: reading requests, sending answers, and the handlers of each path. */
 #ifndef HOLDFAST_HTTP_INTERNAL_H
 #define HOLDFAST_HTTP_INTERNAL_H
 
 #include "net_internal.h"
 
 /* http_request.c */
-/** Bytes from the peer, also of a WebSocket. */
+/** Takes bytes from the peer, also once the connection has become a WebSocket. */
 void http_receive(struct conn *conn, char *bytes, size_t len);
-/** Takes the request again that has waited. */
+/** Routes a parked request again. */
 void http_route_again(struct conn *conn);
-/** Whose request it is is known, and which node has its session: ends its wait for that. */
+/**
+ * Resumes a request that was parked while the node that owns its session was looked up, or
+ * connected to.
+ */
 void http_go_on(struct conn *conn);
-/** Sends the answer, if there is one, and goes on with what waits behind it. */
+/** Sends the prepared answer, if any, and then starts on the next pipelined request. */
 void http_end_tick(struct conn *conn);
-/** The next request could not be told from what is left of this one. */
+/**
+ * Whether the connection must close after this answer, because too much of the request's body is
+ * still to come, or it is unknown how much.
+ */
 bool http_body_must_close(const struct conn *conn);
-/** The deadline has come. */
+/** Ends the connection because its deadline has passed. */
 void http_time_out(struct conn *conn);
-/** Serves a request that is work when its turn has come, perhaps now. */
+/** Calls `serve` now or, if this tick has no time left for pages, when the request's turn comes. */
 void http_in_turn(struct conn *conn, void (*serve)(struct conn *conn));
-/** Ends a connection whose request is not whole; if it has begun, with this refusal. */
+/** Ends a connection whose request is incomplete; if it has begun, with this refusal. */
 void http_end_unfinished(struct conn *conn, unsigned status, enum limit limit, const char *message);
-/** The connection ends if the peer does not take so many bytes of an answer in time. */
+/** Sets the deadline by which the peer must have taken `size` bytes of an answer. */
 void http_expect_taken(struct conn *conn, uint64_t size);
 /** For a new connection. */
 struct http_exchange *http_create(struct conn *conn);
-/** The connection is gone, or becomes a WebSocket: gives back conn.http. */
+/** Frees conn.http: the connection is gone, or becomes a WebSocket or an event stream. */
 void http_finish(struct conn *conn);
 
 /* ws_observer.c */
-/** An answer to an elicitation: what is in it is for the agent. */
+/** Takes an answer to an elicitation, whose content goes to the agent. */
 int conn_take_elicited(struct conn *conn, struct session *session, const struct request *request,
 	struct refusal *refusal);
 
 /* http_create.c */
 /**
- * Makes a session as the request says, in the directory `cwd` of its agent, which has been checked (NULL: the
- * default), and tells the feeds. -EEXIST, without words, if there is one of this name.
+ * Creates a session as the request says and announces it to the feeds. `cwd` is the agent's working
+ * directory, which the caller has checked (NULL: the default). Returns 0, -EEXIST with `refusal`
+ * not filled in if the id is taken, or another negative value with `refusal` filled in.
  */
 int conn_create_session(struct conn *conn, const struct session_request *request,
 	const struct agent_entry *entry, const char *cwd, struct session **ret_session,
@@ -45,96 +52,107 @@ int conn_create_session(struct conn *conn, const struct session_request *request
 /* http_path.c */
 bool http_is_api(const char *path);
 /**
- * Whether a path is one of a pattern, in which {name} stands for one part that is not empty, and {name...} at its end for all that
- * follows, or nothing.
+ * Whether a path matches a pattern, in which {name} stands for one non-empty part, and {name...} at
+ * the end for the rest of the path, which can be empty.
  */
 bool http_path_fits(const char *path, const char *pattern);
-/** It has parts that are no names. */
+/** Whether the path contains ".", ".." or an escaped slash, and so cannot name anything here. */
 bool http_leads_nowhere(const struct conn *conn);
 bool http_needs_token(const struct conn *conn);
-/** Whether this address is served where the connection has come in: for metrics there are few. */
+/**
+ * Whether the path is served by the listener that accepted the connection; one for metrics serves
+ * only a few paths.
+ */
 bool http_is_served_here(const struct conn *conn);
 
 /* trace.c */
-/** Of the request that begins. */
+/** Remembers the traceparent of the request that begins. */
 void trace_take(struct conn *conn);
-/** Of a request that is answered, for whoever logs all of them. */
+/** Logs an answered request, at the debug level. */
 void trace_log(const struct conn *conn, unsigned status);
 
 /* http_admit.c */
-/** Whether the request has been refused. */
+/** Whether the request has been refused or answered already. */
 bool http_is_refused(const struct conn *conn);
 /** The most bytes of its body. */
 size_t http_body_max(const struct conn *conn);
-/** Its body has more. */
+/** Refuses a body that is larger than http_body_max(). */
 void http_refuse_size(struct conn *conn);
-/** As it is sent. */
+/** The method as it is written in a request; "" for HTTP_OTHER. */
 const char *http_method_name(enum http_method method);
-/** Finds out who sends a request, and refuses what can be refused before the body has come. */
+/** Identifies the sender of a request, and refuses what can be refused without its body. */
 void http_admit(struct conn *conn);
 
 /* http_answer.c */
-/** Lets a page elsewhere read the answer, if it may; never with cookies. */
+/** Appends the CORS headers that let an allowed page of another origin read the answer. */
 void http_append_cors(struct conn *conn, struct buffer *out);
-/** Tells a browser what a page elsewhere may send. */
+/** Answers a CORS preflight. */
 void http_answer_preflight(struct conn *conn);
-/** The answer; `headers` are lines of their own. */
+/**
+ * Answers with JSON, or without a body if the status is 204. `headers` are whole lines, with CRLF.
+ */
 void http_respond_with(
 	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len);
 void http_respond(struct conn *conn, unsigned status, const char *json, size_t len);
-/** 200 with a page of events, sessions or prompts, compressed if the client can read that. */
+/** 200 with a page of events, sessions or prompts, compressed if the client accepts that. */
 void http_respond_page(struct conn *conn, const struct buffer *json);
-/** Whether it is compressed. */
+/** Whether answers to the request are to be compressed. */
 bool http_takes_gzip(const struct conn *conn);
-/** 200 with text of another type. */
+/** 200 with text of this content type. */
 void http_respond_text(struct conn *conn, const char *type, const char *text, size_t len);
-/** The beginning of a file of `size` bytes, whose rest is sent from the file; `headers` has its type. */
+/**
+ * Answers with a body of `size` bytes whose first `len` are given; the caller sends the rest.
+ * `headers` includes the content type.
+ */
 void http_respond_file(struct conn *conn, unsigned status, const char *headers, const char *body,
 	size_t len, uint64_t size);
-/** Sends the head of an answer that ends with the connection; `headers` are lines of their own. */
+/** Sends the head of an answer that ends with the connection; `headers` are whole lines. */
 void http_begin_stream(struct conn *conn, const char *type, const char *headers);
 void http_refuse(struct conn *conn, const char *code, const char *message);
 /*
- * The most bytes of a body or message before its sender has shown a token: strangers take no room
- * from others.
+ * Most bytes of a body or message whose sender has not shown a token yet, so that strangers cannot
+ * use up the memory that all connections share.
  */
 #define WITHOUT_TOKEN_MAX ((size_t)16 * 1024)
-/* A header that every 401 has. */
+/* The header that every 401 carries. */
 #define WANTS_TOKEN "www-authenticate: Bearer\r\n"
 void http_refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
 	const char *message);
-/** For a limit that was reached; with its code. */
+/** Refuses because a limit was reached, with the limit's code, and counts it in the metrics. */
 void http_refuse_limit(struct conn *conn, unsigned status, enum limit limit, const char *message);
-/** With what the refusal tells besides its code and words. */
+/** Refuses with everything in `refusal`, including its details. */
 void http_refuse_event(struct conn *conn, const struct refusal *refusal);
 void http_refuse_method(struct conn *conn, const char *allow);
 void http_refuse_storage(struct conn *conn);
 
 /* files.c */
-/** Static files, at every address that is not of the API. */
+/** Serves static files, at every path that is not of the API. */
 void http_get_file(struct conn *conn);
-/** A file that is open already, or a part of it; `headers` has its type. Takes `fd`. */
+/** Sends a part of an open file; `headers` includes the content type. Takes ownership of `fd`. */
 void http_send_opened(struct conn *conn, unsigned status, const char *headers, int fd,
 	uint64_t from, uint64_t size);
-/** More of the answer's file may be sent. */
+/** Sends more of the answer's file. */
 void http_send_more_file(struct conn *conn);
-/** Nobody waits for it any more. Nothing if there is none. */
+/** Cancels reading the answer's file, if there is one. */
 void http_cancel_file(struct conn *conn);
 
 /* http_api.c */
 #define NOTHING_HERE "there is nothing at this address"
 #define NO_SESSION \
 	"there is no session with this id; POST /api/sessions makes one, and so does ?create=1 with the first events"
-/** Whether a body is looked at: the request is not refused in any case. */
+/**
+ * Whether the outcome depends on the request's body; if not, a client that expects 100-continue is
+ * answered without it.
+ */
 bool http_wants_body(struct conn *conn);
-/** Whether it is about to append, and may: the rates of producers are for it. */
+/** Whether the request appends and is allowed to, so that the rate limits of producers apply. */
 bool http_is_append(const struct conn *conn);
-/** The request is whole, or its body is a stream. */
+/** Dispatches a request for the API, whose body has arrived or is taken as it comes. */
 void http_route(struct conn *conn);
 
-/** The body is an image or a file: it is routed before it has come. */
+/** Whether the body is an image or a file. Such a request is routed before its body has arrived. */
 bool http_is_upload(const struct conn *conn);
-/** As its REST object. */
+/** Appends the session's REST object. */
 void http_append_session(
 	const struct conn *conn, struct buffer *out, const struct session *session);
 
@@ -143,193 +161,205 @@ void http_append_session(
 void http_route_ai(struct conn *conn);
 
 /* http_ds.c */
-/** What is below /ds/sessions/. */
+/** Serves /ds/sessions/. */
 void http_route_ds(struct conn *conn);
-/** Nobody waits for its answer any more. Nothing if there is none. */
+/** Frees the read of a page or a long poll, if there is one. */
 void http_ds_forget(struct conn *conn);
-/** Whether it waits for what is new. It ends, if the next request has come. */
+/** Whether a long poll is waiting. Ends it first if the client has sent its next request. */
 bool http_ds_polls(struct conn *conn);
-/** A poll has come to its end. */
+/** Ends a long poll without news. */
 void http_ds_time_out(struct conn *conn);
-/** Refuses a request for a page, or a poll, that waits; false: there is none. */
+/** Refuses a page or a long poll that is not answered yet. Returns false if there is none. */
 bool http_ds_refuse(struct conn *conn, const char *code, const char *message);
 
 /* http_raw.c */
-/** Raw streams, below /v1/stream/. */
+/** Serves raw streams, below /v1/stream/. */
 void http_route_raw(struct conn *conn);
-/** Whether the address is one of theirs, and pages of every origin may ask there. */
+/** Whether the path is that of a raw stream and pages of every origin may use it. */
 bool http_is_open(const struct conn *conn);
-/** Tells a browser what a page elsewhere may send there. */
+/** Answers a CORS preflight for the path of a raw stream. */
 void http_answer_raw_preflight(struct conn *conn);
-/** Nobody waits for an answer any more. Nothing if there is none. */
+/** Frees the state of a request about a raw stream, if there is one, and cancels its waits. */
 void http_raw_forget(struct conn *conn);
-/** The same as of http_ds.c, of which it is called. */
+/** The raw streams' part of http_ds_polls(), http_ds_time_out() and http_ds_refuse(). */
 bool http_raw_polls(struct conn *conn);
+/** Returns false if the request is not about a raw stream. */
 bool http_raw_time_out(struct conn *conn);
 bool http_raw_refuse(struct conn *conn, const char *code, const char *message);
 
 /* http_create.c */
 /** POST /api/sessions. */
 void http_create_session(struct conn *conn);
-/** GET /api/agents: those that a session may have. */
+/** GET /api/agents: the agents that a session can have. */
 void http_get_agents(struct conn *conn);
-/** GET /api/directories: those that it may have and that begin so. */
+/** GET /api/directories: the directories that a session can have and that begin with `path`. */
 void http_get_directories(struct conn *conn);
-/** Nobody waits for its answer, or for files, any more. */
+/** Cancels the request's look-ups of directories and of files, if there are any. */
 void http_forget_directories(struct conn *conn);
 
 /* http_complete.c */
-/** GET /api/files: the same for a session that is not there yet. */
+/** GET /api/files: completes a path for a session that does not exist yet. */
 void http_complete_new(struct conn *conn);
-/** GET /api/sessions/{id}/files: those that a person may mean who types a path. */
+/** GET /api/sessions/{id}/files: completes a path that somebody types. */
 void http_complete_files(struct conn *conn, struct session *session);
-/** Nobody waits for them any more. */
+/** Cancels the look-up of files, if there is one. */
 void http_forget_completion(struct conn *conn);
 
 /* http_blob.c */
-/** The body is about to come, or there is none. */
+/** Begins an upload, before its body has arrived. Refuses a request that has no body. */
 void http_post_blob(struct conn *conn, struct session *session);
 void http_upload_take(struct conn *conn, const char *bytes, size_t len);
 void http_upload_end(struct conn *conn);
-/** Forgets what has come of it. Nothing if there is none. */
+/** Ends the upload and discards what is unfinished of it. Does nothing if there is none. */
 void http_upload_drop(struct conn *conn);
-/** Nothing more is read of it for now. */
+/** Whether the disk is behind, so that nothing more of the body is read for now. */
 bool http_upload_is_behind(const struct conn *conn);
-/** Bytes that are being written. */
+/** Bytes of the upload that are being written to disk. */
 size_t http_upload_in_flight(const struct conn *conn);
 void http_get_blob(struct conn *conn, struct session *session, const char *name);
-/** Nobody waits for it any more. Nothing if there is none. */
+/** Cancels opening a blob for an answer. Does nothing if there is none. */
 void http_cancel_blob(struct conn *conn);
 
 /* http_events.c */
 void http_get_events(struct conn *conn, struct session *session);
-/** Forgets what was read for a page. */
+/** Drops the events that were read for a page. */
 void http_drop_page(struct conn *conn);
-/** `session` NULL: there is none. */
+/** `session` is NULL if it does not exist. */
 void http_post_events(struct conn *conn, struct session *session);
 void http_post_snapshot(struct conn *conn, struct session *session);
 
 /* http_login.c */
 /** POST, GET and DELETE /api/login. */
 void http_route_login(struct conn *conn);
-/** The cookie and the half of the login that a request came with; false if there is none. */
+/** Reads both halves of the request's login: cookie and header. Returns false if one is missing. */
 bool http_login_halves(struct conn *conn, struct login_cookie *cookie, char half[LOGIN_HALF_SIZE]);
-/** Of an answer that waits for the disk: http_answer_kept() gives 204 then. */
+/**
+ * Creates the state of an answer that waits for the disk. It is the argument of the callback, which
+ * frees it.
+ */
 struct login_answer *http_await(struct conn *conn);
+/** Such a callback: answers 204 when the change is durable, or refuses with storage_failed. */
 void http_answer_kept(void *arg, int status);
 /* http_push.c */
 void http_route_push(struct conn *conn);
 /** POST /api/tokens/revoke. */
 void http_revoke(struct conn *conn);
-/** Nobody waits for its answer any more. */
+/** Detaches the connection from the answer that waits for the disk, if there is one. */
 void http_forget_login(struct conn *conn);
 
 /* http_metrics.c */
 /** GET /metrics. */
 void http_get_metrics(struct conn *conn);
-/** Nobody waits for them any more. */
+/** Detaches the connection from the answer that is being made, if there is one. */
 void http_forget_metrics(struct conn *conn);
 
 /* http_queue.c */
-/** The prompts that wait. */
+/** GET /api/sessions/{id}/queue: the prompts that wait for their turn. */
 void http_get_queue(struct conn *conn, struct session *session);
 
 /* http_search.c */
-/** `session` NULL: all that the token sees. */
+/** Searches a session or, if it is NULL, all sessions that the token can see. */
 void http_search(struct conn *conn, struct session *session);
-/** Nobody waits for what it finds any more. Nothing if there is none. */
+/** Cancels the request's search, if there is one. */
 void http_forget_search(struct conn *conn);
-/** The server goes; what still runs is not told to it. */
+/** Detaches the searches that still run on the thread pool from the server, which is going away. */
 void server_forget_searches(struct server *server);
 
 /* http_sse.c */
-/** What a stream of server-sent events has beside what it shares with a WebSocket. */
+/** The state of a stream of server-sent events, beside what it shares with a WebSocket. */
 struct sse_stream {
 	bool packs; /* it is compressed */
 	bool is_chunked;
 	bool has_begun; /* a chunk was sent */
 	struct gzip_end end;
-	int64_t spoken_ms; /* when something was sent last, on the loop's clock */
-	int64_t looked_ms; /* when it was looked whether the peer takes it, the same */
-	int64_t heard_ms; /* when it was seen that the peer does, the same */
-	uint64_t taken; /* sock_taken() then */
+	int64_t spoken_ms; /* when something was last sent, on the loop's clock */
+	int64_t looked_ms; /* when `taken` was last compared, on the loop's clock */
+	int64_t heard_ms; /* when the peer was last seen to take something, on the loop's clock */
+	uint64_t taken; /* sock_taken() at that time */
 };
-/** The connection becomes such a stream, and conn.http goes; `headers` are lines of their own. */
+/** Turns the connection into such a stream and frees conn.http; `headers` are whole lines. */
 void http_begin_sse(
 	struct conn *conn, const struct conn_ops *ops, const char *headers, bool says_retry);
 /** Whether the request asks for server-sent events. */
 bool http_wants_sse(const struct conn *conn);
-/** Those of the session conn.session_id, which is there and may be seen. */
+/** Streams the events of conn.session_id, which exists and which the token can see. */
 void http_open_sse(struct conn *conn);
-/** Those of the feed. */
+/** Streams the feed. */
 void http_open_sse_feed(struct conn *conn);
-/** One that says when to come back, as EventSource does not come back after a refusal. */
+/**
+ * Opens a stream that only says when to reconnect, and ends it: after a refusal EventSource would
+ * not reconnect.
+ */
 void http_drain_sse(struct conn *conn);
 
 /* http_stream.c */
-/** The body is events, one on a line. */
+/** Whether the body is events, one on each line. */
 bool http_is_stream(struct conn *conn);
 void http_stream_begin(struct conn *conn);
 void http_stream_take(struct conn *conn, const char *bytes, size_t len);
 void http_stream_end(struct conn *conn);
-/** Ends it here; what came before is stored. */
+/** Ends the stream with a refusal; the events taken before it stay. */
 void http_stream_fail(struct conn *conn, const struct refusal *refusal);
-/** Gives back what hangs on it. Nothing if there is none. */
+/** Frees the stream, if there is one. */
 void http_stream_finish(struct conn *conn);
 
 /* identity.c */
-/** Whether the request may go on; if not, it is refused. */
+/** Whether the sender has the right; refuses the request if not. */
 bool http_may(struct conn *conn, enum right right);
 
 /* refuse_later.c */
-/** What conn_refuse_storage() and conn_refuse_later() do, over HTTP; `session` NULL: now. */
+/** conn_refuse_storage() over HTTP. */
 void http_refuse_failed(struct conn *conn, int status);
+/** conn_refuse_later() over HTTP; at once if `session` is NULL. */
 void http_refuse_later(struct conn *conn, struct session *session, const struct refusal *refusal);
 
 /* query.c */
-/* More bytes than a query has. */
+/* Room for any value, with its NUL. */
 #define QUERY_MAX (HTTP_TARGET_MAX + 1)
 /*
- * More bytes than any value has but a title, a path, a prefix, a prompt_id, a cursor and q, which have at most
- * QUERY_MAX.
+ * Room for a value, with its NUL, other than a title, path, prefix, prompt_id, cursor or q; these
+ * need QUERY_MAX.
  */
 #define QUERY_VALUE_MAX 128
 /**
- * NULL, or what is wrong: a name that is not among `names` (NULL-terminated) or is there twice, or
- * a value that is too long or wrongly escaped.
+ * Checks the whole query. Returns NULL, or a message: a name is not among `names` (NULL-terminated)
+ * or is repeated, or a value is too long or wrongly escaped.
  */
 const char *query_check(struct conn *conn, const char *const names[]);
-/** The same, and other names may be there: they are for somebody else. */
+/** Like query_check(), but ignores other names. */
 const char *query_check_known(struct conn *conn, const char *const names[]);
-/** A value, in `buf` of at least QUERY_VALUE_MAX bytes, or NULL. The query was checked before. */
+/** Decodes a value into `buf`. Returns `buf`, or NULL if it is absent. Check the query first. */
 const char *query_get(struct conn *conn, const char *name, char *buf, size_t size);
-/** -1 if `text` (may be NULL: the fallback) is no format. */
+/** Parses a format; `text` NULL means `fallback`. Returns -1 if it is not a format. */
 int query_format(const char *text, enum event_format fallback, enum event_format *ret);
-/** Reads `create` and `title` into the connection; NULL, or what is wrong with them. */
+/** Reads `create` and `title` into the connection. Returns NULL, or a message. */
 const char *query_append(struct conn *conn);
 /**
- * Reads the query of a stream of events, and its Last-Event-ID, which counts more than `after`. NULL, or
- * what is wrong with them.
+ * Reads the query of an event stream, and its Last-Event-ID, which takes precedence over `after`.
+ * Returns NULL, or a message.
  */
 const char *query_read_stream(
 	struct conn *conn, struct observer_config *ret_config, struct load_request *ret_load);
-/** Reads a WebSocket's query into the connection, or sets conn->refused. */
+/** Reads a WebSocket's query into the connection; a message is left in conn->ws->refused. */
 void query_read_socket(struct conn *conn);
 
 /* http_sse.c */
-/** A frame of a socket, as an event. */
+/** Sends a WebSocket's frame as an event. */
 void sse_write(struct conn *conn, struct frame *frame);
-/** The client comes back no sooner than in so many ms, and a little later. */
+/** Tells the client to wait `ms`, plus a random part, before it reconnects. */
 void sse_say_retry(struct conn *conn, int64_t ms);
-/** Nothing more is said. */
+/** Ends the stream in order. */
 void sse_end(struct conn *conn);
-/** Looks whether the peer is there, and says something now and then; once a second. */
+/** Sends a comment when one is due, and closes the connection of a dead peer. Once a second. */
 void sse_sweep(struct conn *conn);
 
 /* server_keys.c */
-/** Reads the certificate and the key, if there are any; false and *ret_why if that fails. */
+/**
+ * Reads the certificate and the key, if they are configured. Returns false if that fails, with
+ * *ret_why for the caller to free. Blocks.
+ */
 bool server_load_keys(struct server *server, char **ret_why);
-/** The server goes. */
+/** Detaches a reload that still runs on the thread pool from the server, which is going away. */
 void server_forget_keys(struct server *server);
 
 #endif

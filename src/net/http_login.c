@@ -1,10 +1,10 @@
-/* The login of a browser: a token becomes a cookie and a second half (proto/access.md). */
+/* Logins of browsers: exchanges a token for a cookie and a second half (proto/access.md). */
 #include "http_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A year: browsers keep a cookie for 400 days at most. A login ends with its token in any case. */
+/* A year; browsers keep a cookie for at most 400 days. A login ends with its token in any case. */
 #define COOKIE_S (365 * 24 * 3600)
 
 static void append_grant(struct buffer *out, const struct grant *grant)
@@ -17,17 +17,17 @@ static void append_grant(struct buffer *out, const struct grant *grant)
 	buffer_append_char(out, '}');
 }
 
-/** What is answered once the login is on disk. */
+/** An answer that is sent once the login, or another change of access, is durable. */
 struct login_answer {
 	struct conn *conn; /* NULL: it is gone */
 	struct grant *grant;
 	struct login_halves halves;
 	char cookie_name[LOGIN_NAME_SIZE];
-	bool is_share; /* it stands beside other logins, and ends with the browser */
-	char dropped[LOGIN_NAME_SIZE]; /* the cookie that makes room; "": none */
+	bool is_share; /* of a share link: exists beside other logins, and ends with the browser */
+	char dropped[LOGIN_NAME_SIZE]; /* the cookie deleted to make room; "": none */
 };
 
-/** A browser sends such a cookie over TLS only. */
+/** The attribute with which a browser sends a cookie only over TLS; "" without TLS. */
 static const char *secure(const struct conn *conn)
 {
 	return conn->is_https ? "; Secure" : "";
@@ -96,7 +96,7 @@ struct login_answer *http_await(struct conn *conn)
 	return answer;
 }
 
-/** {"token": string} and, for a share link, "share": true. */
+/** Reads {"token": string} and, for a share link, "share": true. Returns the token or NULL. */
 static const char *read_login(const json_t *json, bool *ret_is_share)
 {
 	const json_t *share = json_object_get(json, "share");
@@ -122,7 +122,7 @@ static void make_login(struct conn *conn, struct grant *grant, bool is_share)
 	access_login(conn->server->access, grant, &answer->halves, answer_login, answer);
 }
 
-/** With --auth off everybody is in. */
+/** With --auth off everybody is logged in already. */
 static void answer_open(struct conn *conn)
 {
 	struct buffer body = {0};
@@ -144,7 +144,7 @@ static void post_login(struct conn *conn)
 			"only the page of this server logs in; others send a token with each request");
 	} else if (!token) {
 		http_refuse(conn, "bad_request",
-			"the body is {\"token\": string}, for a share link with \"share\": true");
+			"the body must be {\"token\": string}, with \"share\": true for a share link");
 	} else if (!conn->server->access) {
 		answer_open(conn);
 	} else {
@@ -237,8 +237,8 @@ static bool is_name(const char *text)
 }
 
 /**
- * Nobody knows which sessions a token is for that somebody else has signed: so who is not for all
- * of them takes back only the own one.
+ * The server cannot know which sessions a token allows that was signed elsewhere. So a token that
+ * does not allow all sessions can only revoke itself.
  */
 static bool may_revoke(const struct grant *grant, const struct revocation *revocation)
 {
@@ -266,10 +266,10 @@ void http_revoke(struct conn *conn)
 			"this server runs with --auth off: there are no tokens");
 	} else if (!is_sub && !is_jti) {
 		http_refuse(conn, "bad_request",
-			"the body is {\"jti\": string} or {\"sub\": string, \"before\": ms since 1970}");
+			"the body must be {\"jti\": string} or {\"sub\": string, \"before\": ms since 1970}");
 	} else if (!may_revoke(conn->grant, &revocation)) {
 		http_refuse(conn, "forbidden",
-			"a token that is not for all sessions takes back only itself");
+			"a token that does not allow all sessions can only revoke itself");
 	} else {
 		access_revoke(
 			conn->server->access, &revocation, http_answer_kept, http_await(conn));

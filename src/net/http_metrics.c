@@ -1,4 +1,4 @@
-/* GET /metrics: what was counted as it happened, and what is looked at now. */
+/* GET /metrics: counters kept as things happen, and gauges that are read on request. */
 #include "http_internal.h"
 
 #include "holdfast/push.h"
@@ -7,7 +7,7 @@
 
 struct metrics_job {
 	uv_work_t work; /* first */
-	struct conn *conn; /* NULL: it is gone */
+	struct conn *conn; /* NULL: it is gone, or done with the request */
 	struct buffer text;
 };
 
@@ -20,7 +20,7 @@ static size_t count_producers(const struct server *server)
 	return count;
 }
 
-/** Gauges that cost nothing to read are read when somebody asks. */
+/** Sets the gauges that are cheap enough to read on request. */
 static void look(struct server *server)
 {
 	struct metrics *metrics = server->metrics;

@@ -1,11 +1,11 @@
-/* What kind of address a request asks for. */
+/* Classifies the path of a request: of the API or a file, with a token or without. */
 #include "http_internal.h"
 
 #include "holdfast/raw_wire.h"
 
 #include <string.h>
 
-/** An escaped slash is no slash, and no name here has one. */
+/** Whether the path has an escaped slash, which is not a separator and occurs in no name. */
 static bool has_escaped_slash(const struct http_head *head)
 {
 	const char *text = head->text + head->path.at;
@@ -47,7 +47,7 @@ bool http_path_fits(const char *path, const char *pattern)
 	return !*path;
 }
 
-/** "." and ".." are no names: a path with them leads nowhere. */
+/** Whether a part of the path is "." or "..". */
 static bool has_dots(const char *path)
 {
 	for (const char *at = path; at; at = strchr(at, '/')) {

@@ -25,7 +25,10 @@ static void get_push(struct conn *conn)
 	buffer_finish(&body);
 }
 
-/** What a browser tells of its subscription; NULL: it is another body. The strings are the JSON's. */
+/**
+ * Reads a browser's subscription; its strings are borrowed from `json`. Returns NULL if the body
+ * is something else.
+ */
 static const char *read_subscription(const json_t *json, struct push_subscription *ret)
 {
 	const json_t *keys = json_object_get(json, "keys");
@@ -38,14 +41,14 @@ static const char *read_subscription(const json_t *json, struct push_subscriptio
 	return is_whole && ret->endpoint && ret->p256dh ? ret->auth : NULL;
 }
 
-/** NULL: it ends. */
+/** Stores the subscription of the login, or removes it if `subscription` is NULL. */
 static void set_push(struct conn *conn, const struct push_subscription *subscription)
 {
 	struct login_cookie cookie;
 	char half[LOGIN_HALF_SIZE];
 	if (!http_login_halves(conn, &cookie, half)) {
 		http_refuse(conn, "bad_request",
-			"push messages are for the login of a browser, and end with it");
+			"push messages belong to the login of a browser; log in first");
 		return;
 	}
 	struct login_answer *answer = http_await(conn);
@@ -57,7 +60,7 @@ static void set_push(struct conn *conn, const struct push_subscription *subscrip
 	}
 	if (r == -ENOSPC) {
 		http_refuse_limit(conn, 429, LIMIT_push_subscriptions,
-			"no more browsers can have push messages; one has to switch them off");
+			"no more browsers can have push messages until one switches them off");
 	} else if (r < 0) {
 		http_refuse(conn, "bad_request", "the login has ended");
 	}
@@ -71,7 +74,7 @@ static void post_push(struct conn *conn)
 	const char *fault =
 		read_subscription(json, &subscription)
 			? push_fault(conn->server->push, &subscription)
-			: "the body is {\"endpoint\": string, \"keys\": {\"p256dh\": string, \"auth\": string}}";
+			: "the body must be {\"endpoint\": string, \"keys\": {\"p256dh\": string, \"auth\": string}}";
 	if (fault) {
 		http_refuse(conn, "bad_request", fault);
 	} else {

@@ -1,6 +1,6 @@
 /*
- * The door for clients of Durable Streams that write (docs/durable-streams.md): what is asked for at
- * /v1/stream/, by whom, and what is answered for all of it.
+ * Raw streams over HTTP, at /v1/stream/, for clients of Durable Streams that write
+ * (docs/durable-streams.md): routing, rights, and the refusals that all methods share.
  */
 #include "raw_internal.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- who may ask --- */
+/* --- CORS --- */
 
 bool http_is_open(const struct conn *conn)
 {
@@ -35,7 +35,7 @@ void http_answer_raw_preflight(struct conn *conn)
 		NULL, 0);
 }
 
-/* --- a request that waits --- */
+/* --- requests that wait --- */
 
 struct http_raw *raw_begin(struct conn *conn, const char *name)
 {
@@ -91,7 +91,7 @@ bool http_raw_refuse(struct conn *conn, const char *code, const char *message)
 {
 	struct http_raw *raw = conn->http->raw;
 	if (!raw->polls || raw->is_over) {
-		return false; /* its answer is on its way */
+		return false; /* it is being answered */
 	}
 	raw->is_over = true;
 	conn_set_deadline(conn, DEADLINE_NONE, 0);
@@ -148,13 +148,13 @@ static void refuse_full(struct conn *conn, enum limit limit)
 					 : 413,
 		is_busy ? LIMIT_receive_size : limit,
 		limit == LIMIT_max_disk
-			? "the server's data has grown to its limit; it is taken again when there is room"
+			? "the server's data has reached its size limit; try again when there is room"
 		: limit == LIMIT_streams
-			? "there are as many streams as there may be, or as many forks one behind the other"
+			? "the server has as many streams as it may have, or the chain of forks is too long"
 		: is_busy ? "the disk is behind; send it again in a moment"
 		: limit == LIMIT_stream_producers
 			? "the stream has as many producers as it may have"
-			: "the stream is as large as it may be");
+			: "the stream has reached its size limit");
 }
 
 bool raw_refuse_result(struct conn *conn, enum raw_result result, const struct raw_answer *answer)
@@ -163,14 +163,14 @@ bool raw_refuse_result(struct conn *conn, enum raw_result result, const struct r
 		const char *code;
 		const char *message;
 	} table[] = {
-		[RAW_NOT_FOUND] = {"not_found", "there is no stream of this name; PUT makes one"},
-		[RAW_NO_SOURCE] = {"not_found", "the stream to be forked is not there"},
-		[RAW_GONE] = {"gone", "the stream is deleted, and is kept for its forks alone"},
+		[RAW_NOT_FOUND] = {"not_found", "there is no stream of this name; PUT creates one"},
+		[RAW_NO_SOURCE] = {"not_found", "the stream to be forked does not exist"},
+		[RAW_GONE] = {"gone", "the stream is deleted, and is kept only for its forks"},
 		[RAW_TAKEN] = {"stream_conflict",
-			"the stream is there with another configuration, or it is deleted and has forks still"},
+			"the stream exists with another configuration, or it is deleted and still has forks"},
 		[RAW_BAD_OFFSET] = {"bad_request", "the source does not have this offset"},
 		[RAW_OTHER_TYPE] = {"stream_conflict", "the stream has another content type"},
-		[RAW_OLD_SEQ] = {"stream_conflict", "Stream-Seq must be behind the last one"},
+		[RAW_OLD_SEQ] = {"stream_conflict", "Stream-Seq must be greater than the last one"},
 		[RAW_EPOCH_START] = {"bad_request",
 			"a new Producer-Epoch begins with Producer-Seq 0"},
 	};
@@ -200,7 +200,7 @@ bool raw_refuse_result(struct conn *conn, enum raw_result result, const struct r
 	}
 }
 
-/* --- the way --- */
+/* --- routing --- */
 
 static void route_method(struct conn *conn, const char *name)
 {
@@ -236,8 +236,8 @@ void http_route_raw(struct conn *conn)
 		http_refuse_with(conn, 501, "", "not_implemented",
 			"a server with --store has no streams of its own at /v1/stream/; sessions are read at /ds/sessions/");
 	} else if (!grant_sees_all(conn->grant)) {
-		http_refuse(conn, "forbidden",
-			"the token is for some sessions alone, and streams are none of them");
+		http_refuse(
+			conn, "forbidden", "the token allows only some sessions, and no streams");
 	} else if (!name) {
 		http_refuse(conn, "bad_request",
 			"a stream's name has 1 to 512 bytes of printable UTF-8, and no empty part, \".\", \"..\" or backslash");

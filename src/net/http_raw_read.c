@@ -1,4 +1,4 @@
-/* GET and HEAD of raw streams: a page, or a poll that waits until there is something. */
+/* GET and HEAD of raw streams: a page, or a long poll that waits for news. */
 #include "raw_internal.h"
 
 #include "holdfast/deflate.h"
@@ -29,7 +29,7 @@ static void append_cursor(struct conn *conn, struct buffer *headers)
 	}
 }
 
-/** The headers of an answer that ends at a position. */
+/** Appends the headers that say where in the stream the answer ends. */
 static void append_place(struct conn *conn, struct buffer *headers, const struct raw_view *view,
 	uint64_t at, bool *ret_is_closed)
 {
@@ -44,7 +44,7 @@ static void append_place(struct conn *conn, struct buffer *headers, const struct
 	}
 }
 
-/** There is nothing new. */
+/** Answers that nothing is new. */
 static void answer_nothing(struct conn *conn, const struct raw_view *view)
 {
 	struct http_raw *raw = conn->http->raw;
@@ -127,7 +127,7 @@ static void handle_page(void *arg, struct raw_page *page, int status)
 	struct raw_view view;
 	conn->http->raw->read = NULL;
 	if (conn->http->raw->is_over) {
-		/* It has been refused meanwhile. */
+		/* It has been answered meanwhile. */
 	} else if (status == -EINVAL) {
 		end(conn);
 		http_refuse(conn, conn->http->raw->offset.at > 0 ? "gone" : "bad_request", GONE);
@@ -148,7 +148,7 @@ static void read_page(struct conn *conn)
 	raw->read = raw_read(conn->server->raw, raw->name, raw->from, false, handle_page, conn);
 }
 
-/* --- a poll --- */
+/* --- long polls --- */
 
 static void handle_news(struct raw_watch *watch, struct raw_page *page, bool is_over)
 {
@@ -192,7 +192,7 @@ static void begin_poll(struct conn *conn)
 
 /* --- requests --- */
 
-/** NULL, or what is wrong with the query. */
+/** Reads the query. Returns NULL, or a message. */
 static const char *read_query(struct conn *conn, struct http_raw *raw, bool *ret_streams)
 {
 	char buf[QUERY_VALUE_MAX];

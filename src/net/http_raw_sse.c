@@ -1,6 +1,7 @@
 /*
- * A raw stream as server-sent events: a page at a time as the peer takes them, each with where it
- * ends, and what is new as it comes. Those who have all else are sent the same frame.
+ * A raw stream as server-sent events: a page at a time, as fast as the peer takes them, each with
+ * the position where it ends, and then new bytes as they come. Readers that are up to date share a
+ * frame.
  */
 #include "raw_internal.h"
 
@@ -13,17 +14,17 @@ struct raw_reader {
 	struct conn *conn;
 	char *name;
 	enum raw_mode mode;
-	uint64_t id; /* of the stream: another one of its name is another one */
-	uint64_t at; /* it has everything up to there */
+	uint64_t id; /* of the stream; a later stream of the same name has another id */
+	uint64_t at; /* it has been sent everything up to this position */
 	uint64_t least_cursor;
-	bool has_begun; /* it was told where it is */
-	struct raw_read *read; /* NULL: none is under way */
+	bool has_begun; /* it was told its position */
+	struct raw_read *read; /* in progress; NULL: none */
 	struct raw_watch watch;
 };
 
 static void pump(struct raw_reader *reader);
 
-/** What readers are sent of a page; the same for all whom it takes to the same place. */
+/** The frame made of a page, shared by all readers whom it brings to the same place. */
 struct shown_page {
 	struct frame *frame;
 	struct raw_place place;
@@ -42,7 +43,7 @@ static bool is_same_place(const struct raw_place *a, const struct raw_place *b)
 	       a->is_closed == b->is_closed;
 }
 
-/** A reference to the frame. */
+/** Makes the frame of a page, or takes the shared one. Returns a reference. */
 static struct frame *make_frame(
 	const struct raw_reader *reader, struct raw_page *page, const struct raw_place *place)
 {
@@ -62,7 +63,7 @@ static struct frame *make_frame(
 	return frame;
 }
 
-/** `page` NULL: nothing is new but the place. */
+/** Sends a page and its place, or only the place if `page` is NULL. */
 static void write_page(
 	struct raw_reader *reader, const struct raw_view *view, struct raw_page *page)
 {
@@ -87,8 +88,7 @@ static bool look(struct raw_reader *reader, struct raw_view *ret)
 	bool is_there = raw_look(reader->conn->server->raw, reader->name, true, ret) == RAW_DONE &&
 			ret->id == reader->id && reader->at <= ret->tail;
 	if (!is_there) {
-		conn_close(
-			reader->conn, 1001, "the stream is gone"); /* the next request says why */
+		conn_close(reader->conn, 1001, "the stream is gone"); /* the next answer says why */
 	}
 	return is_there;
 }
@@ -99,7 +99,7 @@ static void handle_page(void *arg, struct raw_page *page, int status)
 	struct raw_view view;
 	reader->read = NULL;
 	if (reader->conn->is_closing) {
-		/* Nobody wants it any more. */
+		/* The page is no longer needed. */
 	} else if (status < 0) {
 		conn_close(reader->conn, 1011, "the stream cannot be read");
 	} else if (look(reader, &view)) {
@@ -111,7 +111,7 @@ static void handle_page(void *arg, struct raw_page *page, int status)
 	}
 }
 
-/** Goes on, if there is more and the peer takes it. */
+/** Reads or sends what comes next, if the peer is ready to take it. */
 static void pump(struct raw_reader *reader)
 {
 	struct conn *conn = reader->conn;
@@ -164,7 +164,9 @@ static void handle_closed(struct conn *conn)
 	free(reader);
 }
 
-/** Nothing of what other sockets are told is for it. */
+/**
+ * Drops the frames that are meant for every socket: a reader of a raw stream needs none of them.
+ */
 static void tell(struct conn *conn, struct frame *frame)
 {
 	frame_unref(frame);

@@ -1,4 +1,6 @@
-/* PUT, POST and DELETE of raw streams: answered when what they rest on is on disk. */
+/*
+ * PUT, POST and DELETE of raw streams. The answer is sent when all that it depends on is durable.
+ */
 #include "raw_internal.h"
 
 #include <errno.h>
@@ -8,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* More bytes than a header with a number or a time has. */
+/* Room for a header that is a number or a time. */
 #define NUMBER_SIZE 64
 
 /* --- headers --- */
@@ -25,7 +27,10 @@ static bool says_closed(const struct conn *conn)
 	       strcasecmp(text, "true") == 0;
 }
 
-/** A header's text of at most `most` bytes, the caller's; false: it is too long, or there twice, or has control characters. */
+/**
+ * Copies a header's text into *ret, which the caller frees in any case; NULL if the header is
+ * absent. Returns false if it has more than `most` bytes or control characters, or is repeated.
+ */
 static bool take_text(const struct conn *conn, const char *name, size_t most, char **ret)
 {
 	const struct http_head *head = conn->http->head;
@@ -46,7 +51,7 @@ static bool take_text(const struct conn *conn, const char *name, size_t most, ch
 	return true;
 }
 
-/** A header's number; false: it is none. */
+/** Reads a header's number. Returns false if it is absent, repeated or not a number. */
 static bool take_number(const struct conn *conn, const char *name, bool plain, uint64_t *ret)
 {
 	char text[NUMBER_SIZE];
@@ -143,7 +148,7 @@ static void answer_later(struct conn *conn)
 
 /* --- PUT --- */
 
-/** NULL, or what is wrong with when it ends. */
+/** Reads when the stream expires. Returns NULL, or a message. */
 static const char *read_expiry(struct conn *conn, struct http_raw *raw)
 {
 	uint64_t ttl = 0;
@@ -153,25 +158,25 @@ static const char *read_expiry(struct conn *conn, struct http_raw *raw)
 	}
 	if (raw->create.has_ttl &&
 		(!take_number(conn, "stream-ttl", true, &ttl) || ttl > INT64_MAX / 2000)) {
-		return "Stream-TTL is a whole number of seconds";
+		return "Stream-TTL must be a whole number of seconds";
 	}
 	raw->create.ttl_s = (int64_t)ttl;
 	if (!take_text(conn, "stream-expires-at", NUMBER_SIZE, &raw->expires) ||
 		(raw->expires && !raw_time_read(raw->expires, &raw->create.expires_ms))) {
-		return "Stream-Expires-At is a time such as 2026-12-31T23:59:59Z";
+		return "Stream-Expires-At must be a time such as 2026-12-31T23:59:59Z";
 	}
 	raw->create.expires = raw->expires;
 	return NULL;
 }
 
-/** NULL, or what is wrong with where it is forked. */
+/** Reads which stream is forked, and where. Returns NULL, or a message. */
 static const char *read_fork(struct conn *conn, struct http_raw *raw)
 {
 	char *text = NULL;
 	struct raw_offset offset;
 	if (!take_text(conn, "stream-forked-from", HTTP_TARGET_MAX, &text)) {
 		free(text);
-		return "Stream-Forked-From is the path of a stream";
+		return "Stream-Forked-From must be the path of a stream";
 	}
 	if (!text) {
 		return has(conn, "stream-fork-sub-offset") || has(conn, "stream-fork-offset")
@@ -183,26 +188,30 @@ static const char *read_fork(struct conn *conn, struct http_raw *raw)
 	free(text);
 	raw->create.source = len < 0 ? NULL : raw_name(raw->source, RAW_NAME_MAX);
 	if (!raw->create.source) {
-		return "Stream-Forked-From is the path of a stream, /v1/stream/NAME";
+		return "Stream-Forked-From must be the path of a stream, /v1/stream/NAME";
 	}
 	raw->create.has_offset = has(conn, "stream-fork-offset");
 	if (raw->create.has_offset) {
 		if (!take_text(conn, "stream-fork-offset", NUMBER_SIZE, &text) || !text ||
 			!raw_offset_read(text, &offset) || offset.kind != RAW_AT) {
 			free(text);
-			return "Stream-Fork-Offset is an offset that the source has given";
+			return "Stream-Fork-Offset must be an offset that the source has given";
 		}
 		free(text);
 		raw->create.offset = offset.at;
 	}
 	if (has(conn, "stream-fork-sub-offset") &&
 		!take_number(conn, "stream-fork-sub-offset", true, &raw->create.sub_offset)) {
-		return "Stream-Fork-Sub-Offset is a whole number";
+		return "Stream-Fork-Sub-Offset must be a whole number";
 	}
 	return NULL;
 }
 
-/** What is no type is taken for bytes, of a fork for that of its source. */
+/**
+ * Reads the content type. If it is absent or invalid, the stream is of bytes, or a fork has the
+ * type
+ * of its source. Returns false if it is too long, repeated or has control characters.
+ */
 static bool read_type(struct conn *conn, struct http_raw *raw)
 {
 	if (!take_text(conn, "content-type", RAW_TYPE_MAX, &raw->type)) {
@@ -217,7 +226,7 @@ static bool read_type(struct conn *conn, struct http_raw *raw)
 	return true;
 }
 
-/** Makes the body what is stored; false: it is refused. */
+/** Converts a JSON body to the form in which it is stored. Returns false if it has been refused. */
 static bool store_body(struct conn *conn, struct http_raw *raw, bool is_json, bool may_be_empty)
 {
 	if (!conn->rx.len || !is_json) {
@@ -228,8 +237,8 @@ static bool store_body(struct conn *conn, struct http_raw *raw, bool is_json, bo
 		return true;
 	}
 	if (r < 0) {
-		refuse_request(conn,
-			r == -ENODATA ? "the array has no message" : "the body is not valid JSON");
+		refuse_request(
+			conn, r == -ENODATA ? "the array is empty" : "the body is not valid JSON");
 		raw->is_over = true;
 	}
 	return r == 0;
@@ -273,7 +282,10 @@ static void handle_place(void *arg, struct raw_page *page, int status)
 	}
 }
 
-/** A fork begins at the end of a message of JSON, which has to be looked for; of bytes, anywhere. */
+/**
+ * Finds where the fork begins, and creates it. In a stream of JSON that is the end of a message,
+ * which has to be read for; in one of bytes it is any position.
+ */
 static void place_fork(struct conn *conn)
 {
 	struct http_raw *raw = conn->http->raw;
@@ -314,7 +326,7 @@ void raw_put(struct conn *conn, const char *name)
 
 /* --- POST --- */
 
-/** NULL, or what is wrong with who sends it. */
+/** Reads the producer of an append. Returns NULL, or a message. */
 static const char *read_producer(struct conn *conn, struct http_raw *raw)
 {
 	int count =

@@ -1,7 +1,8 @@
 /*
- * Requests, one after the other on a connection (RFC 9112): head, body, answer, and only then the
- * next one, however many have come at once. A body that is a stream of lines goes on as it comes
- * (http_stream.c), any other is gathered, and the request routed when it is whole.
+ * Reads requests from a connection, one after the other (RFC 9112): head, body, answer, and only
+ * then the next one, even if several have arrived. The body of an event stream, an upload or a
+ * forwarded request is taken as it arrives; any other is gathered, and the request is routed when
+ * it is complete.
  */
 #include "node_internal.h"
 
@@ -14,10 +15,10 @@
 
 /* A refused body up to this size is read and dropped; beyond it the connection ends. */
 #define DISCARD_MAX  (256ULL * 1024)
-#define REQUESTS_MAX 16 /* of one connection that are served in one loop tick */
+#define REQUESTS_MAX 16 /* requests of one connection served in one loop tick */
 /*
- * A peer has so long to see the answer that ends its connection, and longer if it is still sending:
- * closed at once, the bytes that nobody read would make the kernel drop the answer (ms).
+ * How long a connection stays open after its last answer, and how long if the peer is still sending
+ * (ms). If it were closed at once, the unread bytes would make the kernel drop the answer.
  */
 #define LINGER_MS      2000
 #define LINGER_BODY_MS 5000
@@ -31,7 +32,7 @@ bool http_body_must_close(const struct conn *conn)
 	       conn->http->framing.length - conn->http->body_taken > DISCARD_MAX;
 }
 
-/* --- the request is whole --- */
+/* --- complete requests --- */
 
 static void route(struct conn *conn)
 {
@@ -69,7 +70,7 @@ static void end_body(struct conn *conn)
 
 /* --- the head --- */
 
-/** Nobody can tell where the next request would begin. */
+/** Refuses a request after which it is unknown where the next one begins. */
 static void refuse_for_good(struct conn *conn, unsigned status, const char *why)
 {
 	conn->http->must_close = true;
@@ -92,7 +93,7 @@ static void reset(struct conn *conn)
 	buffer_clear(&conn->rx);
 }
 
-/** A head with the text that it points into, in one piece of memory. */
+/** Parses a head. It and the copy of the text that it points into are one allocation. */
 static unsigned parse(struct conn *conn, const char *text, size_t len, const char **ret_why)
 {
 	struct http_head *head = xmalloc(sizeof(*head) + len);
@@ -110,7 +111,7 @@ static int read_path(struct conn *conn)
 		conn->http->head->text + path.at, path.len, false, conn->http->path, path.len + 1);
 }
 
-/** The client waits for this before it sends its body. */
+/** Sends 100 Continue, for which the client waits before it sends its body. */
 static void send_continue(struct conn *conn)
 {
 	static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -197,7 +198,7 @@ static void begin_request(struct conn *conn, const char *text, size_t len)
 	}
 }
 
-/** Takes a head, if it is whole: its length, or 0. */
+/** Takes a head if it is complete. Returns its length, or 0. */
 static size_t take_head(struct conn *conn, const char *at, size_t len)
 {
 	size_t more = conn->kind.is_node ? NODE_IDENTITY_MAX : 0;
@@ -235,7 +236,7 @@ static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 	} else if (conn->http->forward) {
 		http_forward_take(conn, bytes, len);
 	} else if (conn->http->is_routed) {
-		return; /* its answer is on its way, and rests on no body */
+		return; /* it is being answered, and the body does not matter */
 	} else if (conn->rx.len + len > http_body_max(conn)) {
 		http_refuse_size(conn);
 	} else if (!conn_keep(conn, bytes, len)) {
@@ -296,9 +297,9 @@ static size_t take_body(struct conn *conn, const char *at, size_t len)
 							     : take_length(conn, at, len);
 }
 
-/* --- bytes --- */
+/* --- input --- */
 
-/** Uses bytes as far as it can now; how many. */
+/** Takes as many bytes as it can use now. Returns how many. */
 static size_t consume(struct conn *conn, char *at, size_t len)
 {
 	size_t used = 0;
@@ -345,7 +346,7 @@ void http_receive(struct conn *conn, char *bytes, size_t len)
 	}
 }
 
-/* --- the answer, and the next request --- */
+/* --- answers and pipelined requests --- */
 
 static void forget_request(struct conn *conn)
 {
@@ -415,7 +416,7 @@ static void begin_linger(struct conn *conn)
 	conn_send_fin(conn);
 }
 
-/** The answer is out. */
+/** Ends a request whose answer has been sent. */
 static void end_request(struct conn *conn)
 {
 	if (conn->http->must_close) {
@@ -444,7 +445,7 @@ static void send_response(struct conn *conn)
 	conn_drop_session(conn);
 	if (conn->http->file) {
 		http_expect_taken(conn, size);
-		return; /* there is more of it */
+		return; /* the file follows */
 	}
 	conn->http->is_answered = true;
 	if (sock_is_choked(&conn->sock) && conn->phase == PHASE_ANSWER) {
@@ -466,7 +467,7 @@ void http_end_tick(struct conn *conn)
 		if (conn->http->response.len) {
 			send_response(conn);
 			if (sock_is_choked(&conn->sock)) {
-				continue; /* the next request waits until this has left */
+				continue; /* the next request waits until this answer has left */
 			}
 		}
 		if (conn->http->file) {

@@ -1,12 +1,12 @@
 /*
- * GET /api/sessions/{id}/search and /api/search: text in the logs, the newest events first.
+ * GET /api/sessions/{id}/search and /api/search: searches the logs for text, newest events first.
  *
- * A search goes page by page: the page is read and looked through on the thread pool, and then the
- * search waits behind the others, so that each gets on however many there are. A request looks
- * through a bounded part of the logs; `next` says where another one goes on.
+ * A search goes page by page: a page is read and searched on the thread pool, and then the search
+ * queues behind the others, so that all make progress. One request searches a bounded part of the
+ * logs; its `next` says where another request continues.
  *
- * Sessions of other nodes are read in the store, as far as lists tell of them: their nodes are not asked, so
- * that those of a dead one are found as well.
+ * Sessions of other nodes are read from the store, as far as the session list shows them. Their
+ * owners are not asked, so that the sessions of a dead node are found as well.
  */
 #include "http_internal.h"
 
@@ -22,9 +22,9 @@
 #include <string.h>
 
 #define HITS_DEFAULT ((size_t)50)
-#define HITS_OF_ONE  ((size_t)5) /* of one among all sessions */
-#define LISTED       ((size_t)64) /* sessions that are looked up in the list at once */
-#define PAGE_COST    ((size_t)16 * 1024) /* of search_size, however small the page */
+#define HITS_OF_ONE  ((size_t)5) /* most hits of each session when all are searched */
+#define LISTED       ((size_t)64) /* sessions taken from the session list at once */
+#define PAGE_COST    ((size_t)16 * 1024) /* least bytes of search_size that a page costs */
 
 struct listed {
 	char id[129];
@@ -36,31 +36,31 @@ struct search {
 	uv_work_t work; /* first */
 	struct list link; /* server.searches, or .searches_waiting */
 	struct server *server; /* NULL: it is gone */
-	struct conn *conn; /* NULL: nobody waits for it; then it has work that is not done */
-	atomic_bool is_unwanted;
+	struct conn *conn; /* NULL: it is gone, and the search is freed when its work is done */
+	atomic_bool is_unwanted; /* tells the thread pool that conn is gone */
 	struct needle *needle;
 	unsigned hide;
-	size_t most; /* hits of the answer */
-	size_t left; /* bytes that may be looked through */
+	size_t most; /* most hits in the answer */
+	size_t left; /* bytes that may still be searched */
 
-	/* Of all sessions. */
+	/* Only if all sessions are searched. */
 	bool is_all;
-	bool is_listed; /* there is no other session */
-	char id[129]; /* of the session that is looked through; "": the next one of the list */
+	bool is_listed; /* no session is left to search */
+	char id[129]; /* the session that is being searched; "": the next one of the list */
 	struct session_cursor cursor;
 	struct listed *listed;
 	size_t listed_at;
 	size_t listed_count;
-	struct session_log *elsewhere; /* of another node's session; NULL: it is here */
-	uv_timer_t *timer; /* until it is not waited for what is being read */
-	uint64_t waited_ms; /* for what was read so far */
+	struct session_log *elsewhere; /* log of a session of another node; NULL: it is here */
+	uv_timer_t *timer; /* ends the wait for a read that takes too long */
+	uint64_t waited_ms; /* time spent waiting for reads so far */
 	uint64_t begun_ms; /* when the read began, on the loop's clock */
 	struct buffer unread; /* the ids of sessions that could not be read, as JSON */
 
-	uint64_t to; /* the newest seq that is to be looked at; 0: none in this session */
-	size_t found_here; /* in this session */
+	uint64_t to; /* the newest seq still to be searched in this session; 0: none is left */
+	size_t found_here; /* hits in this session */
 	struct log_read *read;
-	struct event **events; /* a page of them */
+	struct event **events; /* the page that is being searched */
 	size_t count;
 	size_t hit_count;
 	struct buffer hits;
@@ -116,7 +116,7 @@ static void work(uv_work_t *work)
 	buffer_finish(&snippet);
 }
 
-/* --- its life, on the loop --- */
+/* --- on the loop --- */
 
 static void drop_events(struct search *search)
 {
@@ -195,7 +195,7 @@ static void end_session(struct search *search)
 	}
 }
 
-/** What is left of the session cannot be read. */
+/** Ends the search of a session whose remaining events cannot be read, and reports its id. */
 static void end_unread(struct search *search)
 {
 	buffer_append_str(&search->unread, search->unread.len ? "," : "");
@@ -203,7 +203,7 @@ static void end_unread(struct search *search)
 	end_session(search);
 }
 
-/* --- a page --- */
+/* --- pages --- */
 
 static void done(uv_work_t *work, int status)
 {
@@ -225,7 +225,9 @@ static void done(uv_work_t *work, int status)
 	}
 }
 
-/** `events` with a reference each; NULL: none. */
+/**
+ * Searches a page on the thread pool. Takes a reference to each event; an empty page is allowed.
+ */
 static void look_through(struct search *search, struct event **events, size_t count)
 {
 	search->events = xcalloc(count + 1, sizeof(*search->events));
@@ -245,7 +247,7 @@ static void refuse_search(struct search *search, const char *code, const char *m
 	http_refuse(conn, code, message);
 }
 
-/** The log that is looked through, and up to which seq it may be; NULL: it has gone. */
+/** The log that is being searched, and the newest seq to be shown; NULL if it is gone. */
 static struct session_log *log_of(const struct search *search, uint64_t *ret_max_seq)
 {
 	struct session *session = search->conn->session;
@@ -283,12 +285,14 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 	if (is_there && status < 0) {
 		end_unread(search);
 	} else {
-		end_session(search); /* it has been deleted meanwhile */
+		end_session(search); /* the rest was pruned or deleted meanwhile */
 	}
 	look_through(search, NULL, 0);
 }
 
-/** It does not come: the answer says so, and the next request goes on behind it. */
+/**
+ * Gives up on a slow read: the answer lists the session as unread, and `next` continues after it.
+ */
 static void handle_timer(uv_timer_t *timer)
 {
 	struct search *search = timer->data;
@@ -311,7 +315,7 @@ static void begin_read(struct search *search, struct session_log *log, const str
 	}
 }
 
-/** The next page, from the newest event that is to be looked at towards the older ones. */
+/** Reads the next page: the newest events that are still to be searched. */
 static void read_page(struct search *search)
 {
 	uint64_t max_seq;
@@ -360,7 +364,7 @@ static void start_waiting(struct server *server)
 	}
 }
 
-/* --- which session --- */
+/* --- choosing the session --- */
 
 static void list_more(struct search *search)
 {
@@ -381,7 +385,7 @@ static void list_more(struct search *search)
 	session_page_finish(&page);
 }
 
-/** False: there is no such session any more, or nothing in it. */
+/** Begins with a session at seq `to`. Returns false if it is gone, unreadable, hidden or empty. */
 static bool open_session(struct search *search, const char *id, uint64_t to)
 {
 	struct session_table *sessions = search->server->sessions;
@@ -405,7 +409,7 @@ static bool open_session(struct search *search, const char *id, uint64_t to)
 	return true;
 }
 
-/** Goes to the next session of those that were looked up, if there is one with events. */
+/** Goes on to the next session with events; sets is_listed if no session is left. */
 static void next_session(struct search *search)
 {
 	conn_drop_session(search->conn);
@@ -418,7 +422,7 @@ static void next_session(struct search *search)
 		const struct listed *one = &search->listed[search->listed_at++];
 		const struct session_object object = {.id = one->id, .updated_at = one->updated_at};
 		session_cursor_move(&search->cursor, SESSIONS_BY_CHANGE, &object);
-		search->is_listed = search->cursor.is_again; /* it was looked through before */
+		search->is_listed = search->cursor.is_again; /* it was searched before */
 		if (search->is_listed || open_session(search, one->id, one->max_seq)) {
 			return;
 		}
@@ -485,12 +489,12 @@ static void go_on(struct conn *conn)
 	if (count_running(server) >= server->limits->searches) {
 		metrics_limit(server->metrics, LIMIT_searches);
 	}
-	start_waiting(server); /* the search may be gone with that */
+	start_waiting(server); /* can free the search */
 }
 
 /* --- the request --- */
 
-/** A seq in decimal, up to `end`. */
+/** Reads a decimal seq that is followed by `end`. */
 static bool read_seq(const char *text, char end, const char **ret_rest, uint64_t *ret)
 {
 	size_t digits = strspn(text, "0123456789");
@@ -499,7 +503,7 @@ static bool read_seq(const char *text, char end, const char **ret_rest, uint64_t
 	return digits && digits < 17 && text[digits] == end;
 }
 
-/** Where an earlier request has stopped. */
+/** Reads the `next` of an earlier request. */
 static bool read_cursor(struct search *search, const char *text)
 {
 	const char *rest;
@@ -519,7 +523,7 @@ static bool read_cursor(struct search *search, const char *text)
 	return true;
 }
 
-/** NULL, or what is wrong; `q` of QUERY_MAX bytes is what is looked for. */
+/** Reads the query; `q` has QUERY_MAX bytes. Returns NULL, or a message. */
 static const char *read_query(struct conn *conn, struct search *search, char *q)
 {
 	char buf[QUERY_MAX];

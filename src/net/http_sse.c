@@ -1,8 +1,8 @@
 /*
- * Server-sent events: an answer that does not end, in which each frame of a socket is an event
- * (sse.h). What is behind it is a socket's observer or feed: only the bytes are others, and nothing
- * comes in. What a client cannot mend by coming back is refused with a status, on which EventSource
- * stops; all else is told by an event and the end, after which it comes back.
+ * Server-sent events: an endless answer in which each frame of a WebSocket is an event (sse.h).
+ * Behind it is the same observer or feed as behind a WebSocket, but nothing comes in. An error that
+ * reconnecting cannot cure is an HTTP status, at which EventSource gives up; any other is an event
+ * followed by the end of the stream, after which EventSource reconnects.
  */
 #include "mirror_internal.h"
 
@@ -13,7 +13,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Clients come back after this time, and up to as much later, so that they do not come all at once (ms). */
+/*
+ * Clients reconnect after one to two times this delay (ms), at random so as not to come all at
+ * once.
+ */
 #define RETRY_MS 500
 
 bool http_wants_sse(const struct conn *conn)
@@ -34,13 +37,15 @@ static void handle_sent(void *frame)
 	frame_unref(frame);
 }
 
-/* A frame has room in front for the head of a chunk: "\r\n", its size and "\r\n". */
+/* Room in front of a frame for the head of a chunk: "\r\n", the size and "\r\n". */
 #define CHUNK_HEAD_MAX 24
 _Static_assert(CHUNK_HEAD_MAX <= FRAME_HEADROOM, "a frame has room for the head of a chunk");
 
 /**
- * Sends bytes that have FRAME_HEADROOM in front of them. What ends a chunk stands in front of the next
- * one, so that the bytes are the same for every receiver (RFC 9112, section 7.1).
+ * Sends bytes that have FRAME_HEADROOM in front of them. The CRLF that ends a chunk is sent in
+ * front
+ * of the next one, so that the frame's bytes are the same for every receiver (RFC 9112, section
+ * 7.1).
  */
 static void put_chunk(struct conn *conn, struct frame *frame, const struct buffer *bytes)
 {
@@ -48,11 +53,11 @@ static void put_chunk(struct conn *conn, struct frame *frame, const struct buffe
 	size_t len = bytes->len - FRAME_HEADROOM;
 	char *begin = bytes->data + FRAME_HEADROOM;
 	if (!len) {
-		return; /* a page without events; as a chunk it would be the end */
+		return; /* a page without events; an empty chunk would end the body */
 	}
 	if (conn->sse->is_chunked) {
 		size_t n = (size_t)snprintf(head, sizeof(head), "\r\n%zx\r\n", len);
-		size_t skipped = conn->sse->has_begun ? 0 : 2; /* there is no chunk before it */
+		size_t skipped = conn->sse->has_begun ? 0 : 2; /* the first ends no other chunk */
 		memcpy(begin - n, head, n);
 		begin -= n - skipped;
 		len += n - skipped;
@@ -74,7 +79,7 @@ void sse_write(struct conn *conn, struct frame *socket_frame)
 	put_chunk(conn, frame, bytes);
 }
 
-/** What belongs to no frame. */
+/** Sends bytes that are not an event, such as the head of gzip. */
 static void put_bytes(struct conn *conn, const char *bytes, size_t len)
 {
 	struct frame *frame = sse_text(bytes, len);
@@ -106,8 +111,8 @@ void sse_end(struct conn *conn)
 }
 
 /**
- * A peer that has gone without a word is told from one that has nothing to say: it takes what it is
- * sent, if it is only comments.
+ * A peer of an event stream sends nothing, so a dead one is recognized by taking nothing of what is
+ * sent to it; comments see to it that something is.
  */
 void sse_sweep(struct conn *conn)
 {
@@ -145,7 +150,7 @@ void http_begin_sse(
 	struct conn *conn, const struct conn_ops *ops, const char *headers, bool says_retry)
 {
 	bool packs = http_takes_gzip(conn);
-	bool is_chunked = !conn->http->head->is_http_1_0; /* so that an end is told from a break */
+	bool is_chunked = !conn->http->head->is_http_1_0; /* tells an end from a lost connection */
 	struct buffer all = {0};
 	buffer_printf(&all, "%s%s%svary: accept-encoding\r\n", headers,
 		is_chunked ? "transfer-encoding: chunked\r\n" : "",
@@ -177,11 +182,11 @@ static void begin_stream(struct conn *conn, const struct conn_ops *ops)
 	http_begin_sse(conn, ops, "", true);
 }
 
-/** A body would come after the stream has begun. */
+/** Refuses a request with a body, which would arrive after the stream has begun. */
 static bool has_body(struct conn *conn)
 {
 	if (conn->http->framing.body != HTTP_NO_BODY) {
-		http_refuse(conn, "bad_request", "a stream of events is asked for without a body");
+		http_refuse(conn, "bad_request", "a request for a stream of events has no body");
 		return true;
 	}
 	return false;

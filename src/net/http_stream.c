@@ -1,8 +1,8 @@
 /*
- * POST of events as lines (application/x-ndjson). A line is taken when it is there, so the body may
- * be endless: what is in memory of it is a line, and what waits for the disk, which holds the
- * reading (server_end_tick). The first line that is refused ends the stream; what is before it
- * stays. The one answer comes at the end of the body, when everything in it is on disk.
+ * POST of events as lines (application/x-ndjson). Each line is taken as it arrives, so the body can
+ * be endless: only one line is in memory, and what waits for the disk; while that is too much,
+ * nothing is read (server_end_tick()). The first line that is refused ends the stream; the events
+ * before it stay. The only answer comes at the end of the body, when all its events are durable.
  */
 #include "http_internal.h"
 
@@ -10,14 +10,14 @@
 #include <string.h>
 
 struct event_stream {
-	size_t line; /* lines that are whole, so far */
-	size_t count; /* events taken, so far */
-	size_t stored; /* of them, on disk */
-	size_t waits; /* for the disk: for them, or for what a refusal rests on */
-	struct append_ack *acks; /* of the first of them, up to limits->batch_events */
+	size_t line; /* complete lines so far */
+	size_t count; /* events taken so far */
+	size_t stored; /* events that are durable */
+	size_t waits; /* waits for the disk that are open: for events, or before a refusal */
+	struct append_ack *acks; /* of all events; NULL once they exceed limits->batch_events */
 	uint64_t last_seq;
-	bool is_in_doubt; /* what is behind `stored` may be on disk after a crash */
-	bool is_over; /* its end has come, or its refusal */
+	bool is_in_doubt; /* events after the first `stored` may turn out to be durable */
+	bool is_over; /* the body has ended, or a line was refused */
 	struct refusal refusal; /* code NULL: none */
 };
 
@@ -88,7 +88,7 @@ static void answer_stored(struct conn *conn, const struct event_stream *stream)
 	buffer_finish(&body);
 }
 
-/** Answers, if everything that came before the end is on disk. */
+/** Answers if the stream is over and everything before its end is durable. */
 static void answer_if_done(struct conn *conn)
 {
 	struct event_stream *stream = conn->http->stream;
@@ -174,7 +174,7 @@ static void take_line(struct conn *conn, const char *text, size_t len)
 		len--;
 	}
 	if (!len) {
-		return; /* a blank line is none */
+		return; /* blank lines are ignored */
 	}
 	struct json_spans spans = {0};
 	if (json_spans_parse(text, len, &spans, &refusal) == 0 &&
@@ -183,7 +183,7 @@ static void take_line(struct conn *conn, const char *text, size_t len)
 	} else {
 		struct refusal told = {0};
 		char *first = strstr(refusal.message, "(line 1, ");
-		if (first) { /* the parser knows this line only */
+		if (first) { /* the parser's line number is always 1: it sees one line at a time */
 			memmove(first + 1, first + 9, strlen(first + 9) + 1);
 		}
 		if (strcmp(refusal.code, "storage_failed") == 0) {
@@ -198,7 +198,7 @@ static void take_line(struct conn *conn, const char *text, size_t len)
 	json_spans_finish(&spans);
 }
 
-/** Whether a line that is not whole may have so many bytes more. */
+/** Whether the incomplete line may grow by `more` bytes; ends the stream if not. */
 static bool has_room(struct conn *conn, size_t more)
 {
 	struct refusal refusal = {0};
@@ -212,7 +212,11 @@ static bool has_room(struct conn *conn, size_t more)
 	return false;
 }
 
-/** Keeps a piece of a line that is not whole yet; false: all connections keep too much. */
+/**
+ * Keeps a piece of an incomplete line. Ends the stream and returns false if all connections
+ * together
+ * keep too much.
+ */
 static bool keep(struct conn *conn, const char *bytes, size_t len)
 {
 	struct refusal refusal = {0};
@@ -252,7 +256,7 @@ static void take_lines(struct conn *conn, const char *bytes, size_t len)
 	}
 }
 
-/** Waits for the disk, if there is something new that has to get there, or a refusal. */
+/** Waits for the disk if events were taken or a line was refused since `before`. */
 static void wait_for_disk(struct conn *conn, size_t before, bool was_refused)
 {
 	const struct event_stream *stream = conn->http->stream;

@@ -1,6 +1,7 @@
 /*
- * Who is asking (proto/access.md): the token or login of a request or socket, and how it is told
- * that it is not enough. Host and Origin have been looked at before (auth.c).
+ * Authentication (proto/access.md): the token or login of a request or WebSocket, and the answers
+ * to
+ * wrong ones. Host and Origin have been checked before (auth.c).
  */
 #include "node_internal.h"
 
@@ -9,13 +10,15 @@
 #include <string.h>
 #include <strings.h>
 
-/* Longer than a header field with a token, or with several cookies. */
+/* Room for a header field with a token. */
 #define FIELD_MAX 8192
-/* The answer to a wrong token comes so long after it (ms): it must not tell how long we looked. */
+/*
+ * Delay before a wrong token is answered (ms), so that timing does not reveal how the check went.
+ */
 #define DENY_MS 100
-/* Wrong tokens of an address are counted for so long (ms). */
+/* Wrong tokens are counted per address within a window of this length (ms). */
 #define WRONG_WINDOW_MS 60000
-/* Addresses that are counted; when there are more, all are forgotten. */
+/* Addresses whose wrong tokens are counted. When there would be more, all counts are dropped. */
 #define ADDRESSES_MAX 16384
 
 static const struct {
@@ -40,9 +43,9 @@ enum denial denial_of(enum token_verdict verdict)
 					  : DENIED_WRONG;
 }
 
-/* --- what comes with a request --- */
+/* --- credentials of a request --- */
 
-/** The token of an Authorization field; NULL if it has another form. */
+/** The token in an Authorization field; NULL if it is not of the form "Bearer TOKEN". */
 static char *bearer_of(char *value)
 {
 	if (strncasecmp(value, "bearer ", 7) != 0) {
@@ -52,7 +55,7 @@ static char *bearer_of(char *value)
 	return *value && !strpbrk(value, " ,") ? value : NULL;
 }
 
-/** The subprotocol `bearer.TOKEN`, cut out of `value`; NULL: there is none. */
+/** The token of the subprotocol `bearer.TOKEN`; NULL if there is none. Modifies `value`. */
 static char *bearer_protocol(char *value)
 {
 	char *state;
@@ -98,7 +101,7 @@ static enum denial take_login(
 	return DENIED_NOTHING;
 }
 
-/** A chat on our own origin, whose code cannot send the other half (--ai-sdk-cookie). */
+/** Whether the cookie alone is enough: for AI SDK chats on our own origin (--ai-sdk-cookie). */
 static bool cookie_is_enough(const struct conn *conn)
 {
 	static const char door[] = "/api/ai/";
@@ -133,7 +136,7 @@ enum denial identify(struct conn *conn, const struct http_head *head)
 	size_t protocols = http_count_fields(head, "sec-websocket-protocol");
 	size_t logins = http_count_fields(head, "holdfast-login");
 	if (conn->kind.is_node) {
-		return DENIED_NOTHING; /* node_admit() has let it in */
+		return DENIED_NOTHING; /* node_admit() has identified the sender */
 	}
 	take_grant(conn, NULL);
 	if (!conn->server->access) {
@@ -159,7 +162,8 @@ enum denial identify(struct conn *conn, const struct http_head *head)
 	}
 	bool is_proxy = client_is_proxy(conn->server, &conn->kind, &conn->peer);
 	if (!logins && conn->kind.is_unix && !is_proxy && !auth_is_passed_on(head)) {
-		take_grant(conn, grant_ref(conn->server->everyone)); /* the file let it in */
+		/* Whoever could open the unix socket's file needs no token. */
+		take_grant(conn, grant_ref(conn->server->everyone));
 		return DENIED_NOTHING;
 	}
 	if (!logins) {
@@ -174,7 +178,7 @@ enum denial identify(struct conn *conn, const struct http_head *head)
 	return denial;
 }
 
-/* --- wrong ones --- */
+/* --- wrong tokens --- */
 
 struct wrong_tokens {
 	int64_t since_ms;
@@ -193,7 +197,7 @@ void identity_finish(struct server *server)
 	server->wrong = NULL;
 }
 
-/** Counts it; whether the address has had too many. */
+/** Counts a wrong token. Returns whether too many have come from the client's address. */
 static bool is_too_many(struct conn *conn)
 {
 	struct server *server = conn->server;
@@ -294,9 +298,9 @@ void deny(struct conn *conn, enum denial denial)
 	arm(conn->server);
 }
 
-/* --- sockets that say it with their first frame, or say it again --- */
+/* --- token frames: the first frame of a WebSocket, or a renewal --- */
 
-/** Whose token it is must not change; what it allows may. */
+/** Takes a new token, which must have the same `sub` as the one before; its rights may differ. */
 static enum denial renew(struct conn *conn, const struct request *request)
 {
 	struct grant *before = conn->grant ? grant_ref(conn->grant) : NULL;
@@ -320,7 +324,7 @@ static enum denial renew(struct conn *conn, const struct request *request)
 	return denial;
 }
 
-/** What the new token allows counts from here on. */
+/** Confirms the new token, and applies its rights to the observer or feed. */
 static void tell_renewed(struct conn *conn)
 {
 	struct buffer data = {0};
@@ -350,7 +354,7 @@ void ws_take_token(struct conn *conn, const struct request *request)
 	} else if (!conn_sees_session(conn)) {
 		ws_say_not_found(conn);
 	} else if (conn->forward) {
-		ws_forward_renew(conn); /* and the other node tells */
+		ws_forward_renew(conn); /* and the other node confirms */
 	} else {
 		tell_renewed(conn);
 		node_mirror_renew(conn);
@@ -386,7 +390,7 @@ void append_expiry(struct buffer *out, const struct grant *grant)
 	}
 }
 
-/* --- what one may do --- */
+/* --- rights --- */
 
 struct author conn_author(const struct conn *conn)
 {
@@ -448,7 +452,7 @@ bool http_may(struct conn *conn, enum right right)
 	return false;
 }
 
-/* --- tokens that end --- */
+/* --- expiry and revocation --- */
 
 static void end(struct conn *conn, enum denial denial)
 {
@@ -465,7 +469,10 @@ static void end(struct conn *conn, enum denial denial)
 	}
 }
 
-/** What another node passes on it looks at itself; only the time is known here, too. */
+/**
+ * Checks the grant again. The grant of a request that another node forwarded is checked by that
+ * node, except for its expiry.
+ */
 static enum token_verdict check_grant(const struct conn *conn)
 {
 	if (!conn->kind.is_node) {

@@ -1,7 +1,8 @@
 /*
- * The cookies of logins (proto/access.md#the-login-of-a-browser). A browser's own login has one name, so that
- * another takes its place. The login of a share link has a name of its own, so that it stands beside
- * the others: it ends with a tag, which is made of the half that the page keeps.
+ * The cookies of logins (proto/access.md#the-login-of-a-browser). A browser's own login always has
+ * the same name, so that a new one replaces it. Each login of a share link has its own name, so
+ * that
+ * it exists beside the others: the name ends with a tag derived from the half that the page keeps.
  */
 #include "net_internal.h"
 
@@ -9,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer than a header field with several cookies, and the most of it that is kept. */
+/* Room for a Cookie header. No more cookies are kept once those that are have this many bytes. */
 #define FIELD_MAX 8192
 #define KEPT_MAX  2048
-/* Share links that a browser has open; another one takes the place of the oldest. */
+/* Most logins of share links in a browser; a further one replaces the oldest. */
 #define SHARES_MAX 8
 
 struct login_cookies {
 	char name[LOGIN_NAME_SIZE]; /* of the browser's own login */
-	char pairs[]; /* "name=value; …" */
+	char pairs[]; /* "name=value;name=value;" */
 };
 
 void login_cookie_name(
@@ -68,7 +69,7 @@ struct login_cookies *login_cookies_of(const struct conn *conn, const struct htt
 	return cookies;
 }
 
-/** The value of the one cookie of this name. */
+/** Copies the value of the cookie of this name. Returns false if there is none, or several. */
 static bool find(const struct login_cookies *cookies, const char *name, char value[LOGIN_HALF_SIZE])
 {
 	size_t len = strlen(name);
@@ -79,7 +80,7 @@ static bool find(const struct login_cookies *cookies, const char *name, char val
 			continue;
 		}
 		if (found) {
-			return false; /* two of them: one is not ours */
+			return false; /* two: one of them is not ours */
 		}
 		memcpy(value, at + len + 1, size);
 		value[size] = '\0';

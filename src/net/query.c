@@ -1,4 +1,4 @@
-/* The query of a request: names that are known, values that make sense, or a refusal. */
+/* Parses and checks the query of a request. */
 #include "http_internal.h"
 
 #include "holdfast/sse.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** The next part of a query, `name=value`; false: there is none. */
+/** Finds the next part of the query, `name=value`. Returns false at the end. */
 static bool next_part(const struct conn *conn, size_t *at, const char **ret_part, size_t *ret_len)
 {
 	const struct http_span query = conn->http->head->query;
@@ -62,7 +62,7 @@ const char *query_check(struct conn *conn, const char *const names[])
 			name++;
 		}
 		if (!*name && len) {
-			return "the query has a parameter that this address does not take; each is name=value";
+			return "the query has a parameter that this address does not take (each must be name=value)";
 		}
 	}
 	return query_check_known(conn, names);
@@ -78,7 +78,7 @@ const char *query_check_known(struct conn *conn, const char *const names[])
 			return "a value of the query is too long, or has an invalid escape";
 		}
 		if (text && find_value(conn, *name, 1, &value_len)) {
-			return "the query has a name twice";
+			return "the query has the same parameter twice";
 		}
 	}
 	return NULL;
@@ -123,7 +123,7 @@ static const char *read_client_id(struct conn *conn)
 	const char *client = query_get(conn, "client_id", buf, sizeof(buf));
 	size_t len = client ? strlen(client) : 0;
 	if (client && (!token_is_valid(client, len, 64) || strpbrk(client, ".:"))) {
-		return "client_id matches [A-Za-z0-9_-]{1,64}";
+		return "client_id must match [A-Za-z0-9_-]{1,64}";
 	}
 	if (client) {
 		memcpy(conn->ws->client_id, client, len + 1);
@@ -131,7 +131,9 @@ static const char *read_client_id(struct conn *conn)
 	return NULL;
 }
 
-/** `format`, `deltas` and `client_id` of an observer's socket; NULL, or what is wrong with them. */
+/**
+ * Reads `format`, `deltas` and `client_id` of an observer's WebSocket. Returns NULL, or a message.
+ */
 static const char *read_observer(struct conn *conn)
 {
 	char buf[QUERY_VALUE_MAX];
@@ -151,14 +153,16 @@ static const char *read_observer(struct conn *conn)
 	return read_client_id(conn);
 }
 
-/** Of an editor. */
+/** Reads the query of an editor's WebSocket. Returns NULL, or a message. */
 static const char *read_editor(struct conn *conn)
 {
 	const char *bad = query_check(conn, (const char *const[]){"client_id", NULL});
 	return bad ? bad : read_client_id(conn);
 }
 
-/** The limit of a stream: 0 begins with what is new. */
+/**
+ * Reads the limit of an event stream; 0 means to begin with new events. Returns false if invalid.
+ */
 static bool read_limit(const struct conn *conn, const char *text, size_t *ret)
 {
 	size_t len = strlen(text);
@@ -166,7 +170,10 @@ static bool read_limit(const struct conn *conn, const char *text, size_t *ret)
 	return strspn(text, "0123456789") == len && *ret <= conn->server->limits->load_max;
 }
 
-/** `after` of the query, or what a browser has noted of the last event that it saw. */
+/**
+ * Reads the position of an event stream: `after` of the query, or Last-Event-ID, which a browser
+ * sends when it reconnects. Returns NULL, or a message.
+ */
 static const char *read_position(struct conn *conn, struct load_request *load)
 {
 	char noted[QUERY_VALUE_MAX] = "";

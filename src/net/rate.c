@@ -1,17 +1,17 @@
 /*
- * What a connection may ask of the server in a second. Every request and byte takes a part of it;
- * who has used it up is not read from until it has grown again: what they send waits in the kernel,
- * theirs or ours, and nothing is lost. Two seconds' worth may be used at once.
+ * Rate limits of a connection. Every request, and every byte of a producer, uses up some credit,
+ * which grows back with time; a connection without credit is not read from. What its peer sends
+ * meanwhile waits in the kernels, and nothing is lost. At most two seconds' worth can be saved up.
  */
 #include "net_internal.h"
 
 #define SECOND_US 1000000
-/* What may be saved up (µs). */
+/* Most credit that a connection can save up (µs). */
 #define CREDIT_MAX_US ((int64_t)2 * SECOND_US)
-/* They go on with so much of it, and so often it is looked for who may (ms). */
+/* Credit at which reading resumes (µs), and how often that is checked (ms). */
 #define RESUME_US 50000
 #define SLOW_MS   10
-/* A piece of a message that is smaller than this has its price, as a message has. */
+/* A piece of a client's message that is smaller than this costs as much as a message. */
 #define SMALL_PIECE 256
 
 static void grow(struct conn *conn)
@@ -31,7 +31,7 @@ void rate_init(struct conn *conn)
 static void charge(struct conn *conn, enum limit limit, size_t units, size_t rate)
 {
 	if (conn->tap) {
-		return; /* each of those that it speaks for has paid at its node */
+		return; /* each of the viewers that it carries has paid at its own node */
 	}
 	conn->credit_us -= (int64_t)(units * SECOND_US / rate);
 	if (conn->credit_us >= 0 || conn->is_slowed) {

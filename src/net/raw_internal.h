@@ -1,4 +1,4 @@
-/* What the files about raw streams share. */
+/* Shared by the files that serve raw streams (http_raw*.c). */
 #ifndef HOLDFAST_NET_RAW_INTERNAL_H
 #define HOLDFAST_NET_RAW_INTERNAL_H
 
@@ -7,17 +7,17 @@
 #include "holdfast/raw.h"
 #include "holdfast/raw_wire.h"
 
-/** A request about a raw stream that waits for the disk, or for what is new. */
+/** The state of a request about a raw stream, which may wait for the disk or for news. */
 struct http_raw {
 	struct conn *conn;
 	char *name;
-	bool is_over; /* it is answered */
+	bool is_over; /* it has been answered */
 	/* Of a PUT, POST or DELETE. */
 	struct raw_wait wait;
 	struct raw_answer answer;
 	bool has_producer;
-	char *type; /* of a PUT and a POST; NULL: none */
-	char *source; /* of a PUT; NULL: it makes no fork */
+	char *type; /* of a PUT or POST; NULL: none */
+	char *source; /* of a PUT; NULL: it is not a fork */
 	char *seq; /* of a POST; NULL: none */
 	char *producer;
 	char *expires;
@@ -25,7 +25,7 @@ struct http_raw {
 	struct raw_append append;
 	struct buffer bytes; /* as they are stored */
 	/* Of a GET. */
-	struct raw_read *read; /* also of a PUT, which looks for a place; NULL: none is under way */
+	struct raw_read *read; /* also of a PUT that looks for the place of a fork; NULL: none */
 	struct raw_watch watch;
 	bool polls;
 	bool has_offset;
@@ -35,11 +35,11 @@ struct http_raw {
 };
 
 /* http_raw.c */
-/** What all answers about a stream have; one that may be kept says so itself. */
+/** Headers of all answers about a stream; each adds its own cache-control. */
 #define RAW_HEADERS "content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n"
-/** A request that is about to wait. */
+/** Creates the state of a request about the stream `name`, as conn->http->raw. */
 struct http_raw *raw_begin(struct conn *conn, const char *name);
-/** Refuses what the store does not do; false: it does. */
+/** Refuses the request as `result` says. Returns false if it is not a failure. */
 bool raw_refuse_result(struct conn *conn, enum raw_result result, const struct raw_answer *answer);
 void raw_append_offset(struct buffer *out, uint64_t at);
 
@@ -51,7 +51,7 @@ void raw_remove_stream(struct conn *conn, const char *name);
 /* http_raw_read.c */
 void raw_head(struct conn *conn, const char *name);
 void raw_get(struct conn *conn, const char *name);
-/** A poll has come to its end, or nobody needs it any more. */
+/** Ends a long poll without news. */
 void raw_end_poll(struct conn *conn);
 
 /* http_raw_sse.c */

@@ -1,6 +1,6 @@
 /*
- * Refusals that rest on what the session has become: they are told when that is on disk. A client
- * takes them for the truth, and many are final; if a write fails, what they rest on is taken back.
+ * Refusals that depend on the session's state are sent only when that state is durable: clients
+ * rely on them, and many are final, but if a write fails, the state is rolled back.
  */
 #include "http_internal.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** The refusal with storage_failed; `status` is that of a durable_wait. */
+/** Makes a refusal with storage_failed; `status` is that of a durable_wait. */
 static struct refusal failed(int status)
 {
 	struct refusal refusal = {.detail.is_in_doubt = status == DURABLE_IN_DOUBT};
@@ -32,7 +32,7 @@ void http_refuse_failed(struct conn *conn, int status)
 	http_refuse_event(conn, &refusal);
 }
 
-/** Tells it when the session's newest input is on disk. */
+/** Keeps a refusal until the session's newest input is durable; `answer` sends it then. */
 static void keep(struct conn *conn, struct session *session, const struct refusal *refusal,
 	void (*answer)(struct conn_wait *wait, int status))
 {
@@ -48,7 +48,7 @@ static void answer_socket(struct conn_wait *wait, int status)
 	struct conn *conn = wait->conn;
 	const struct refusal *refusal = wait->refusal;
 	if (!conn->session) {
-		return; /* deleted meanwhile: session_gone has said so */
+		return; /* the session was deleted meanwhile, and session_gone has been sent */
 	}
 	if (status < 0) {
 		conn_refuse_storage(

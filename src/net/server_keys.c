@@ -1,4 +1,6 @@
-/* The server's certificate and key: read at the start, and again when the operator says so. */
+/*
+ * The server's certificate and key: reads them at startup, and again when the operator asks for it.
+ */
 #include "http_internal.h"
 
 #include "tls.h"
@@ -7,7 +9,7 @@
 
 #include <stdlib.h>
 
-/** Reading them, on the thread pool. */
+/** Reads them on the thread pool. */
 struct keys_job {
 	uv_work_t work;
 	struct server *server; /* NULL: it is gone */
@@ -50,7 +52,7 @@ static void work(uv_work_t *req)
 {
 	struct keys_job *job = req->data;
 	job->keys = tls_keys_load(job->cert, job->key, &job->warning, &job->why);
-	tls_forget_thread(); /* it is not a thread of ours, which would end before OpenSSL does */
+	tls_forget_thread(); /* the pool's threads may outlive OpenSSL's own clean-up */
 }
 
 static void work_done(uv_work_t *req, int status)
@@ -68,7 +70,7 @@ static void work_done(uv_work_t *req, int status)
 	if (job->keys) {
 		transport_use_keys(server->transport, job->keys);
 		job->keys = NULL;
-		diag(DIAG_INFO, "new connections use the certificate that is in %s now", job->cert);
+		diag(DIAG_INFO, "new connections now use the certificate in %s", job->cert);
 	} else {
 		diag(DIAG_ERROR, "the old certificate stays in use: %s", job->why);
 	}
@@ -80,7 +82,8 @@ static void work_done(uv_work_t *req, int status)
 
 void server_reload_keys(struct server *server)
 {
-	server->reloads_again = server->keys_job != NULL; /* the files may have changed since */
+	/* A reload that is in progress may have read the files before they changed. */
+	server->reloads_again = server->keys_job != NULL;
 	if (server->keys_job || !server->tls_cert) {
 		return;
 	}

@@ -9,22 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The plain bytes of a record have room in this. */
+/* Most plain bytes in a record. */
 #define RECORD_MAX ((size_t)16 * 1024)
 
 /*
- * A connection's BIO has no memory of its own: it reads what tls_take() was lent, and writes to the
- * one buffer. So an idle connection costs what OpenSSL keeps of it, and nothing more.
+ * The BIOs of connections have no memory of their own: they read the bytes given to tls_take(), and
+ * write to one buffer that all share. So an idle connection costs only what OpenSSL keeps for it.
  */
 struct tls_engine {
 	BIO_METHOD *method;
 	SSL_CTX *keys; /* NULL: none yet */
-	const char *in; /* lent to tls_take() */
+	const char *in; /* borrowed by tls_take() */
 	size_t in_len;
 	struct buffer out;
 };
 
-/* --- what OpenSSL reads from and writes to --- */
+/* --- BIO --- */
 
 static int bio_write(BIO *bio, const char *bytes, size_t len, size_t *ret_len)
 {
@@ -92,7 +92,7 @@ struct ssl_st *tls_create(struct tls_engine *engine)
 	SSL *tls = SSL_new(engine->keys);
 	BIO *bio = BIO_new(engine->method);
 	if (!tls || !bio) {
-		abort(); /* no memory */
+		abort(); /* out of memory */
 	}
 	BIO_set_data(bio, engine);
 	BIO_set_init(bio, 1);
@@ -106,7 +106,7 @@ void tls_destroy(struct ssl_st *tls)
 	SSL_free(tls);
 }
 
-/** Why OpenSSL wants no more. */
+/** Returns 0 if OpenSSL only needs more input, else the error of tls_take(). */
 static int error_of(SSL *tls, int result)
 {
 	switch (SSL_get_error(tls, result)) {

@@ -1,36 +1,38 @@
 /*
- * TLS 1.2 and 1.3 for connections whose bytes somebody else carries: what comes from the wire is
- * given to it, and what it wants to send lies in a buffer. OpenSSL; no sockets, and nothing that
- * waits.
+ * The server's side of TLS 1.2 and 1.3, with OpenSSL, without sockets: the caller passes in the
+ * bytes from the wire, and sends what is left in a buffer. Only tls_keys_load() blocks.
  */
 #ifndef HOLDFAST_TLS_H
 #define HOLDFAST_TLS_H
 
 #include "holdfast/buffer.h"
 
-/** A certificate and its key, with all settings. */
+/** A certificate and its key, with all TLS settings. */
 struct ssl_ctx_st;
 /**
- * Reads both from PEM files. May run on any thread. NULL if they cannot be used; then *ret_why says
- * why. *ret_warning: it can be used, but something is to be told (NULL: nothing). The caller frees
- * both.
+ * Reads a certificate and its key from PEM files. Blocks; may run on any thread. Returns NULL, with
+ * a
+ * message in *ret_why, if they cannot be used. Otherwise *ret_warning is NULL or something that the
+ * operator should know. The caller frees both strings.
  */
 struct ssl_ctx_st *tls_keys_load(
 	const char *cert_file, const char *key_file, char **ret_warning, char **ret_why);
-/** What OpenSSL keeps for the thread that calls is freed; it may go on using OpenSSL. */
+/** Frees what OpenSSL keeps for the calling thread, which may go on using OpenSSL. */
 void tls_forget_thread(void);
-/** Connections that use them go on. Accepts NULL. */
+/** Drops a reference; connections that use the keys go on. Accepts NULL. */
 void tls_keys_drop(struct ssl_ctx_st *keys);
 
-/** What the connections of a server share. */
+/** The state that all TLS connections of a server share. */
 struct tls_engine;
 
 struct tls_engine *tls_engine_create(void);
-/** Its connections must be gone. Accepts NULL. */
+/** All its connections must have been destroyed. Accepts NULL. */
 void tls_engine_destroy(struct tls_engine *engine);
-/** New connections use these keys, which are taken; others stay with what they have. */
+/** Takes ownership of keys for new connections; existing ones keep those that they have. */
 void tls_engine_use(struct tls_engine *engine, struct ssl_ctx_st *keys);
-/** What has to be sent to the peer now. Whoever sends it clears the buffer. */
+/**
+ * The bytes to be sent to the peer after a call for its connection. The caller clears the buffer.
+ */
 struct buffer *tls_out(struct tls_engine *engine);
 
 /** One connection. */
@@ -40,16 +42,16 @@ struct ssl_st *tls_create(struct tls_engine *engine);
 /** Accepts NULL. */
 void tls_destroy(struct ssl_st *tls);
 /**
- * Takes all of the bytes that came, and appends what they say to `plain`. Returns 0, or when nothing
- * can come behind it: -ECONNRESET if the peer has ended its side, -EPROTONOSUPPORT if it speaks
- * HTTP without TLS, -EPROTO for any other mistake: nothing may be sent then but what lies in
- * tls_out().
+ * Decrypts the bytes that came from the wire, all of them, and appends the result to `plain`.
+ * Returns
+ * 0, -ECONNRESET if the peer has ended its side, -EPROTONOSUPPORT if it speaks HTTP without TLS, or
+ * -EPROTO for any other error; after an error only the bytes in tls_out() may be sent.
  */
 int tls_take(struct tls_engine *engine, struct ssl_st *tls, const char *bytes, size_t len,
 	struct buffer *plain);
-/** Encrypts bytes. Returns -EPROTO if that cannot be: the handshake is not done, or has failed. */
+/** Encrypts bytes to tls_out(). Returns -EPROTO if the handshake is not done, or has failed. */
 int tls_write(struct ssl_st *tls, const void *bytes, size_t len);
-/** Says that nothing more will come, if it can be said. */
+/** Tells the peer that nothing more will come, if the handshake is done. */
 void tls_end(struct ssl_st *tls);
 
 #endif

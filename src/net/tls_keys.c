@@ -1,4 +1,4 @@
-/* A certificate and its key: reading them, and what is spoken with them. */
+/* Loads a certificate and its key, and sets the protocols and ciphers of TLS. */
 #include "tls.h"
 
 #include <errno.h>
@@ -10,21 +10,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of TLS 1.2: key exchange that keeps old traffic secret, and ciphers that authenticate. */
+/* For TLS 1.2: only key exchange with forward secrecy, and authenticated ciphers. */
 static const char ciphers[] = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
 			      "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
 			      "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
-/* No finite fields: a client could make us calculate with 8192 bits. */
+/* No finite-field groups: a client could make the server compute with 8192 bits. */
 static const char groups[] = "X25519:P-256:P-384";
-static const char groups_new[] = "X25519MLKEM768:X25519:P-256:P-384"; /* OpenSSL 3.5 has it */
+static const char groups_new[] = "X25519MLKEM768:X25519:P-256:P-384"; /* from OpenSSL 3.5 on */
 
-/** A pass phrase would be asked for at a terminal, where nobody may be. */
+/** Keeps OpenSSL from asking for a pass phrase at the terminal. */
 static int refuse_passphrase(char *buf, int size, int writes, void *arg)
 {
 	return -1;
 }
 
-/** A client that offers protocols offers HTTP/1.1, or is not for us. */
+/** Selects HTTP/1.1 by ALPN; a client that offers only other protocols is refused. */
 static int select_protocol(SSL *tls, const unsigned char **ret, unsigned char *ret_len,
 	const unsigned char *offered, unsigned len, void *arg)
 {
@@ -38,8 +38,7 @@ static int select_protocol(SSL *tls, const unsigned char **ret, unsigned char *r
 static bool set_up(SSL_CTX *keys)
 {
 	/*
-	 * Nothing is kept of a connection when it is over: a key that encrypts tickets would open
-	 * what was recorded of TLS 1.2.
+	 * No session resumption: with a ticket key, recorded traffic of TLS 1.2 could be decrypted.
 	 */
 	SSL_CTX_set_options(keys, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
 					  SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE |
@@ -55,7 +54,7 @@ static bool set_up(SSL_CTX *keys)
 		       SSL_CTX_set1_groups_list(keys, groups));
 }
 
-/** What is wrong with a file. */
+/** Says what is wrong with a file. */
 static char *fault_of(const char *file, const char *what)
 {
 	const char *words = ERR_reason_error_string(ERR_peek_last_error());

@@ -1,4 +1,4 @@
-/* The trace that a request belongs to, and the line that tells of the request. */
+/* The trace context of a request, and the line that logs the request. */
 #include "http_internal.h"
 
 #include "holdfast/diag.h"
@@ -21,8 +21,9 @@ void trace_take(struct conn *conn)
 }
 
 /**
- * How much of a path is told: as far as its third slash, or of one that was refused its second, or
- * its first. Somebody may have put a secret behind that.
+ * How much of a path is logged: up to its third slash or, if the request was refused, its second,
+ * or
+ * only its first. Somebody may have put a secret in the rest.
  */
 static size_t told_len(const char *path, unsigned status)
 {
