@@ -111,14 +111,23 @@ static void answer_page(struct conn *conn, const struct raw_view *view, const st
 	buffer_finish(&json);
 }
 
+/** Looks the stream up, which must be the same as before; refuses the request if it is gone. */
 static bool look(struct conn *conn, bool touches, struct raw_view *ret)
 {
-	enum raw_result result = raw_look(conn->server->raw, conn->http->raw->name, touches, ret);
-	if (result != RAW_DONE) {
-		end(conn);
+	struct http_raw *raw = conn->http->raw;
+	enum raw_result result = raw_look(conn->server->raw, raw->name, touches, ret);
+	bool is_same = result == RAW_DONE && (!raw->id || ret->id == raw->id);
+	if (is_same) {
+		raw->id = ret->id;
+		return true;
+	}
+	end(conn);
+	if (result == RAW_DONE) {
+		http_refuse(conn, "gone", GONE);
+	} else {
 		raw_refuse_result(conn, result, NULL);
 	}
-	return result == RAW_DONE;
+	return false;
 }
 
 static void handle_page(void *arg, struct raw_page *page, int status)
@@ -134,8 +143,11 @@ static void handle_page(void *arg, struct raw_page *page, int status)
 	} else if (status < 0 && status != -ENOENT) {
 		end(conn);
 		raw_refuse_result(conn, RAW_FAILED, NULL);
-	} else if (look(conn, true, &view)) {
+	} else if (look(conn, true, &view) && page) {
 		answer_page(conn, &view, page);
+	} else if (!conn->http->raw->is_over) { /* the stream exists, but its file is missing */
+		end(conn);
+		raw_refuse_result(conn, RAW_FAILED, NULL);
 	}
 	if (page) {
 		raw_page_unref(page);

@@ -262,6 +262,13 @@ static void create(struct conn *conn)
 	answer_later(conn);
 }
 
+static bool has_source(const struct conn *conn)
+{
+	struct raw_view source;
+	return raw_look(conn->server->raw, conn->http->raw->create.source, false, &source) ==
+	       RAW_DONE;
+}
+
 static void handle_place(void *arg, struct raw_page *page, int status)
 {
 	struct conn *conn = arg;
@@ -274,11 +281,11 @@ static void handle_place(void *arg, struct raw_page *page, int status)
 	if (status == -EINVAL) {
 		raw->answer.result = RAW_BAD_OFFSET;
 		answer(conn);
-	} else if (status < 0 && status != -ENOENT) {
-		raw->answer.result = RAW_FAILED;
+	} else if (status < 0 && (status != -ENOENT || has_source(conn))) {
+		raw->answer.result = RAW_FAILED; /* also if only the source's file is missing */
 		answer(conn);
 	} else {
-		create(conn); /* which finds out what else is wrong with the source */
+		create(conn); /* refuses if the source is gone */
 	}
 }
 

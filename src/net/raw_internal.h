@@ -31,6 +31,7 @@ struct http_raw {
 	bool has_offset;
 	struct raw_offset offset;
 	uint64_t from;
+	uint64_t id; /* of the stream that is read; 0: not looked up yet */
 	uint64_t least_cursor;
 };
 

@@ -2,7 +2,7 @@
 // @durable-streams/client, unchanged. What the protocol says of each request is the conformance kit's affair (tests/doors/10-durable-streams.test.mjs).
 
 import assert from 'node:assert/strict';
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { DurableStream, IdempotentProducer } from '@durable-streams/client';
@@ -131,6 +131,21 @@ test('a chain of forks reads as one stream, also when those in front of it are d
 	assert.equal((await ask(server, 'PUT', 'f3', { type: TEXT })).status, 409, 'its name is kept for its forks');
 	assert.equal((await ask(server, 'DELETE', 'f64')).status, 204);
 	assert.deepEqual([(await ask(server, 'GET', 'f3')).status, files(server).length], [404, 0], 'all of them go with the last');
+});
+
+test('a stream whose file is missing on disk cannot be read or forked, and the server goes on', async (t) => {
+	const server = await start(t, { allowErrors: true });
+	await put(server, 's', { type: JSON_TYPE, body: '[1,2]' });
+	await put(server, 'intact', { body: 'x' });
+	const offset = (await ask(server, 'HEAD', 's')).headers['stream-next-offset'];
+	const [name] = files(server).filter((file) => statSync(join(server.dataDir, 'streams/data', file)).size > 1);
+	rmSync(join(server.dataDir, 'streams/data', name));
+	for (const [method, path, headers] of [['GET', 's', {}], ['PUT', 'fork', { 'stream-forked-from': '/v1/stream/s', 'stream-fork-offset': offset }]]) {
+		const answer = await ask(server, method, path, { headers });
+		assert.deepEqual([answer.status, JSON.parse(answer.body).error.code], [503, 'storage_failed'], method);
+	}
+	assert.equal((await ask(server, 'HEAD', 'fork')).status, 404);
+	assert.equal(String(await readAll(server, 'intact')), 'x');
 });
 
 test('who may do what: observers and controllers read, producers append, an admin deletes; a token for some sessions has no stream', async (t) => {
