@@ -1,10 +1,13 @@
 /*
- * Observers: clients that watch a session (proto/protocol.md). An observer is a cursor into
- * the session's log and nothing more: being live only means that the cursor is at the end.
- * Loading and live are the same code, and one that does not keep up costs an integer.
+ * Observers: clients that watch a session (proto/protocol.md). An observer is essentially a cursor
+ * into the session's log; being live only means that the cursor is at the end. Loading and
+ * following
+ * live are the same code, and a slow observer costs no memory for the events it has yet to get.
  *
- * A channel is what the observers of one session see of it: only what is committed. The session
- * owns it, updates it, and calls the channel_… functions; observers never look behind it.
+ * A channel is a session as its observers see it: only what is committed. The session owns it,
+ * updates it, and calls the channel_… functions; observers know nothing else of the session.
+ *
+ * All functions run on the loop's thread.
  */
 #ifndef HOLDFAST_OBSERVER_H
 #define HOLDFAST_OBSERVER_H
@@ -24,192 +27,202 @@ enum deltas { DELTAS_NONE, DELTAS_TEXT, DELTAS_HTML };
 
 struct channel {
 	const struct limits *limits;
-	struct metrics *metrics; /* NULL: nobody counts; the session sets it, and the next one */
-	struct turns *turns; /* of loads; NULL: nobody waits */
+	struct metrics *metrics; /* NULL: none; set by the session */
+	struct turns *turns; /* of loads; NULL: loads do not take turns; set by the session */
 	struct session_log *log;
 	uint64_t max_seq; /* the highest seq that may be shown */
-	/* What it is called. */
+	/** Gets the session's title and other labels; may be NULL. */
 	void (*get_labels)(const struct session_log *log, struct session_labels *ret);
 	const struct agent_state *agent_state; /* as of the log's end; never NULL */
 	struct session_status status; /* as of max_seq; strings owned by the session */
 	const char *last_prompt_id; /* NULL: none */
 	uint64_t last_prompt_seq;
 	struct list observers;
-	size_t delta_observers[3]; /* how many live ones want DELTAS_TEXT, DELTAS_HTML */
-	size_t taps; /* how many of them are other nodes (tap.h) */
+	size_t delta_observers[3]; /* number of live observers, by enum deltas */
+	size_t taps; /* number of live observers that are other nodes (tap.h) */
 
-	/* Who is here (presence.c); nothing of it is kept up to date while nobody looks. */
+	/* Presence (presence.c), which is not kept up to date while nobody watches it. */
 	size_t presence_watchers;
-	uint64_t presence_version; /* grows when something of it changes */
+	uint64_t presence_version; /* grows with each change */
 	struct frame *presence_frames
 		[2]; /* of this version; NULL: not made yet; the second one has no names */
 
-	/* The event that is still open, as far as deltas and previews have told it. */
+	/* The event that is still open, as far as it was sent in deltas and previews. */
 	uint64_t open_seq;
 	enum event_type open_type;
 	struct buffer open_text;
 	struct buffer open_html;
 
-	/** An observer that wants previews has become live, or asks for one; may be NULL. */
+	/**
+	 * Called when an observer that wants previews has become live, or asks for one; may be
+	 * NULL.
+	 */
 	void (*joined)(void *arg);
 	void *joined_arg;
 
-	/* Frames of this loop tick, shared by all observers that are due the same events. */
+	/* The newest frames of this loop tick, shared by observers that are due the same events. */
 	struct {
 		struct frame *frame;
 		uint64_t from;
 		uint64_t to;
 		enum event_format format;
-		unsigned hides; /* what is left out of it */
-		unsigned hide; /* what its first observer must not see */
-		uint64_t max_seq; /* when it was made */
-		unsigned style; /* for a WebSocket, or for which kind of stream */
+		unsigned hides; /* HIDE_ bits of what was left out */
+		unsigned hide; /* HIDE_ bits of the observer that it was made for */
+		uint64_t max_seq; /* of the channel when it was made */
+		unsigned style; /* the format on the wire, see struct frame_key */
 	} shared[8];
 	size_t shared_next;
-	/* The same for `status`, NULL: not made yet; the second one for those that see no tools. */
+	/* Frames of `status`, NULL: not made yet; the second is for observers that see no tools. */
 	struct frame *state_frames[2];
 };
 
 void channel_init(struct channel *channel, const struct limits *limits, struct session_log *log);
-/** There must be no observers left. */
+/** No observer may be left. */
 void channel_finish(struct channel *channel);
-/** New events are committed (max_seq has grown): every live observer gets them. */
+/** Sends events that were just committed (max_seq has grown) to every live observer. */
 void channel_wake(struct channel *channel);
-/** Observers that load, or have not been handed the newest events. */
+/** Counts the observers that load, or that have not been sent the newest events. */
 size_t channel_count_behind(const struct channel *channel);
-/** The end of a loop tick: frames made in it are not kept. */
+/** Drops the shared frames, at the end of a loop tick. */
 void channel_end_tick(struct channel *channel);
-/** Whether there is an observer that does not see such events (event_view_hides()). */
+/** Whether some observer cannot see events with these HIDE_ bits (see event_view_hides()). */
 bool channel_is_hidden_from_some(const struct channel *channel, unsigned hides);
 /**
- * Offers a notice of what will be the event `seq` to all live observers. Those that do not see such
- * events get `redacted`, and nothing if that is NULL.
+ * Offers all live observers a provisional notice of the coming event `seq`. Those that cannot see
+ * such events get `redacted`, or nothing if that is NULL. The frames are borrowed.
  */
 void channel_send_activity(struct channel *channel, uint64_t seq, unsigned hides,
 	struct frame *frame, struct frame *redacted);
-/** More text of the open event: keeps it for those who come later, and sends it as a delta. */
+/** Adds text to the open event: sends it as a delta, and keeps it for observers that come later. */
 void channel_delta(
 	struct channel *channel, uint64_t seq, enum event_type type, const char *text, size_t len);
-/** A new rendering of the open event. */
+/** Sends a new rendering of the open event, and keeps it for observers that come later. */
 void channel_preview(
 	struct channel *channel, uint64_t seq, enum event_type type, const char *html, size_t len);
-/** Puts an answer in line for those who are this client (frame: takes the reference). */
+/** Sends an answer to every observer that is this client. Takes over the reference to the frame. */
 void channel_answer(struct channel *channel, const struct author *author, struct frame *frame);
-/** `status` is another one now. */
+/** Replaces `status`; its strings must stay valid until the next call. */
 void channel_set_status(struct channel *channel, const struct session_status *status);
-/** Sends `state` to everyone live. */
+/** Sends `state` to all live observers. */
 void channel_send_state(struct channel *channel);
-/** The session is no more: every observer gets session_gone and is closed. */
+/** The session was deleted: every observer gets session_gone and is closed with 4404. */
 void channel_gone(struct channel *channel, const char *reason);
-/** Its making failed, perhaps not for good: everyone gets storage_failed, and may come back. */
+/** Creating the session failed: every observer gets storage_failed and is closed with 1011. */
 void channel_taken_back(struct channel *channel);
-/** Another node has the session from now on: everyone is closed with 1001, and comes back. */
+/** Another node has taken the session over: every observer is closed with 1001, and reconnects. */
 void channel_moved(struct channel *channel);
-/** Nothing more comes, for a reason that only their sockets are told. */
+/** Closes every observer with this code and reason. */
 void channel_close(struct channel *channel, unsigned code, const char *reason);
 #define SESSION_MOVED "another node has the session now"
 
-/** The socket under an observer; all four are called on the loop. */
+/** The socket under an observer. */
 struct observer_socket_ops {
-	/** Whether a frame written now would leave at once. */
+	/** Whether a frame written now would be sent at once. */
 	bool (*is_writable)(void *socket);
 	/** Sends a frame, which is borrowed. */
 	void (*write)(void *socket, struct frame *frame);
 	/** Asks for observer_pump() to be called when is_writable() holds again. */
 	void (*want_writable)(void *socket);
-	/** Closes, after what was written has left. The socket will call observer_destroy(). */
+	/** Closes once what was written has been sent. The socket then calls observer_destroy(). */
 	void (*close)(void *socket, unsigned code, const char *reason);
 };
 
 struct observer_config {
 	enum event_format format;
 	enum deltas deltas;
-	const char *client_id; /* copied, and so is the next one */
-	const char *sub; /* whose token it is; "": nobody's */
-	const char *role; /* as role_name() has it */
-	int64_t expires_ms; /* for `connected`: ms since 1970; 0: never */
-	unsigned hide; /* what is not shown to it: see hide.h */
+	const char *client_id; /* copied */
+	const char *sub; /* subject of the token, copied; "": none */
+	const char *role; /* a result of role_name() */
+	int64_t expires_ms; /* of the token, for `connected`: ms since 1970; 0: never */
+	unsigned hide; /* HIDE_ bits of what is not shown to it, see hide.h */
 	/*
-	 * Its socket is a stream of server-sent events: its events come as such (sse.h), it is told when it
-	 * has all there is, and a load that fails is its end.
+	 * Its socket is a stream of server-sent events: it gets the frames of sse.h, is told when
+	 * it is up
+	 * to date, and is closed if a load fails.
 	 */
 	bool is_sse;
 	/*
-	 * The same, and it reads Durable Streams: its events are those of ds.h, and a position that is of no use is
-	 * its end, with OBSERVER_PRUNED.
+	 * Its socket reads Durable Streams; is_sse must be set as well. It gets the frames of ds.h,
+	 * and is
+	 * closed with OBSERVER_PRUNED if its position is no longer valid.
 	 */
 	bool is_ds;
-	/* It is another node, for all who watch there (tap.h); needs FORMAT_MARKDOWN and DELTAS_TEXT. */
+	/*
+	 * It is another node, on behalf of its viewers (tap.h); needs FORMAT_MARKDOWN and
+	 * DELTAS_TEXT.
+	 */
 	bool is_tap;
 };
 
 #define OBSERVER_PRUNED 4410
 
-/** Of one that is another node: whether somebody there wants HTML of the open event; asks for it now, too. */
+/** Says whether viewers at a tap's node want HTML of the open event; if so, asks for it at once. */
 void observer_want_previews(struct observer *tap, bool wanted);
-/** What a session is called has changed: other nodes are told. */
+/** Tells all taps that something without an event has changed, such as the session's title. */
 void channel_tell_about(struct channel *channel);
 
-/** Makes an observer that holds nothing yet, and sends `connected`. */
+/** Creates an observer that is neither loading nor live, and sends `connected`. A tap is live. */
 struct observer *observer_create(struct channel *channel, const struct observer_config *config,
 	const struct observer_socket_ops *ops, void *socket);
-/** Something else is hidden from it from now on; what it was sent before stays as it is. */
+/** Changes its role and what is hidden from it, for frames that are sent from now on. */
 void observer_set_rights(struct observer *observer, const char *role, unsigned hide);
-/** What it wants to be called; NULL: nothing. */
+/** Sets the name under which it appears in presence; NULL: none. */
 void observer_set_name(struct observer *observer, const char *name);
-/** The same; borrowed. */
+/** That name, borrowed, or NULL. */
 const char *observer_name(const struct observer *observer);
-/** Whether it wants to be told who is here. */
+/** Sets whether it wants to be sent presence. */
 void observer_watch_presence(struct observer *observer, bool watches);
 /**
- * Tells one that wants it who is here, if that is news to it, if its socket takes it, and if it has not been told
- * just before. `now_ms` is of a clock that only goes forward. To be called now and then.
+ * Sends presence if the observer wants it, it has changed, the socket takes it, and the last one
+ * was
+ * not sent just before. `now_ms` is of a monotonic clock. To be called regularly.
  */
 void observer_tell_presence(struct observer *observer, int64_t now_ms);
 /** Accepts NULL. */
 void observer_destroy(struct observer *observer);
-/** Puts an answer (frame: takes the reference) in line, in front of events. */
+/**
+ * Sends an answer, or queues it in front of events. Takes over the reference to the frame. An
+ * observer whose queue is full is closed with 1008.
+ */
 void observer_send(struct observer *observer, struct frame *frame);
 /**
- * Serves `load_events`. One at a time: a new one takes the place of one under way, but a page of
- * older events comes in between and the load that leads to the end goes on after it.
+ * Serves `load_events`. A new load replaces the one in progress, except that a page of older events
+ * only interrupts a load that leads to the end of the log.
  */
 void observer_load(struct observer *observer, const struct load_request *load);
-/** Bytes that it keeps for itself until its socket takes them, about. */
+/** About how many bytes it keeps until its socket takes them. */
 size_t observer_kept(const struct observer *observer);
-/** The last seq that it was sent, or where it began. */
+/** The seq of the last event that it was sent, or the position where it began. */
 uint64_t observer_cursor(const struct observer *observer);
-/** Sends what is due and what the socket takes. */
+/** Sends what is due, as far as the socket takes it. */
 void observer_pump(struct observer *observer);
 
-/**
- * What a load answers at first sight: where it starts, and whether the client has to drop what it
- * has.
- */
+/** How a load is answered: where it starts, and whether the client has to drop its events. */
 struct load_plan {
 	uint64_t from; /* first seq to send */
 	uint64_t to; /* last seq, for pages that end before the log does */
 	const char *reset; /* NULL: none */
 	bool prepend;
-	bool to_end; /* the load leads to the end of the log: the observer becomes live */
+	bool to_end; /* the load leads to the end of the log, where the observer becomes live */
 	bool is_newest; /* one page, of the newest events */
 };
-/** Counts a load that is about to be answered. */
+/** Counts a load, and its reset, in the metrics. */
 void load_count(
 	struct metrics *metrics, const struct load_request *load, const struct load_plan *plan);
-/** Pure: the rules of proto/protocol.md#loading-step-by-step. */
+/** Applies the rules of proto/protocol.md#loading-step-by-step. A pure function. */
 struct load_plan load_plan_make(
 	const struct load_request *load, uint64_t epoch, uint64_t first_seq, uint64_t max_seq);
-/** The events of the next answer; none if `to` is before `from`. */
+/** The range of events of the next page; empty if `to` is before `from`. */
 struct log_page load_plan_page(
 	const struct load_plan *plan, size_t limit, const struct channel *channel);
 /**
- * What the answer says besides its events: the race check is here. Whether there is more is told by
- * where the log's head is now, after the disk read, and not where it was when the load began.
+ * Fills in what a page says besides its events. Whether more events follow depends on the end of
+ * the
+ * log now, after the disk read, not on where it was when the load began: so no event is missed.
  */
 void load_page_fill(const struct channel *channel, const struct load_plan *plan,
 	struct event **events, size_t count, struct loaded_frame *ret_page);
-/** storage_failed, for a page of the log that could not be read: which events are damaged, if any. */
+/** Makes a storage_failed for a page that could not be read; names the damaged events, if any. */
 void refuse_events_read(struct refusal *refusal, const struct session_log *log);
 
 #endif

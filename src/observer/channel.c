@@ -93,7 +93,10 @@ void channel_wake(struct channel *channel)
 	}
 }
 
-/** What grows is a message or a thought: `hides` is which tokens do not see it grow. */
+/**
+ * Offers a delta or preview to the observers that can see it, other than taps. Takes over the
+ * reference.
+ */
 static void send_growing(struct channel *channel, enum deltas deltas, uint64_t seq, unsigned hides,
 	struct frame *frame)
 {
@@ -113,7 +116,7 @@ bool channel_is_hidden_from_some(const struct channel *channel, unsigned hides)
 			return true;
 		}
 	}
-	return channel->taps > 0; /* who knows from whom there */
+	return channel->taps > 0; /* what is hidden from viewers at other nodes is not known here */
 }
 
 void channel_send_activity(struct channel *channel, uint64_t seq, unsigned hides,
@@ -136,7 +139,7 @@ static unsigned type_hides(enum event_type type)
 	return event_view_hides(&(struct event_view){.type = type});
 }
 
-/** The open event is another one now: what was told of the last one is over. */
+/** Makes `seq` the open event; the text of another one before it is dropped. */
 static void open_event(struct channel *channel, uint64_t seq, enum event_type type)
 {
 	if (channel->open_seq != seq) {

@@ -1,4 +1,7 @@
-/* Where a load starts, and what does not fit (proto/protocol.md#loading-step-by-step). */
+/*
+ * Plans loads (proto/protocol.md#loading-step-by-step): where one starts, its pages, and when the
+ * client's position is no longer valid.
+ */
 #include "holdfast/observer.h"
 
 #include <inttypes.h>
@@ -21,7 +24,7 @@ struct log_page load_plan_page(
 	const struct load_plan *plan, size_t limit, const struct channel *channel)
 {
 	bool is_fixed_at_end = plan->prepend || plan->is_newest;
-	/* The head moves while pages are sent. */
+	/* The end of the log moves while pages are sent. */
 	uint64_t to = plan->to_end && !plan->is_newest ? channel->max_seq : plan->to;
 	if (to + 1 > plan->from && to + 1 - plan->from > limit) {
 		to = plan->from + limit - 1;

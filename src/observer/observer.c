@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Live events in one frame, at most. */
+/* Most live events in one frame. */
 #define LIVE_BATCH 500
 /* Frames written in one go before other observers get their turn. */
 #define BURST 4
-/* A load that goes on by itself has smaller pages: with many of them each byte of a page counts. */
+/* Divides the page size of loads that follow the log: there can be many, and each keeps a page. */
 #define FOLLOW_PARTS 8
 
 static void set_live(struct observer *o, bool live)
@@ -49,7 +49,10 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	turn_init(&o->turn, handle_turn);
 	list_append(&channel->observers, &o->link);
 	if (o->is_tap) {
-		/* What it is told, and what it gets from then on, is one step: nothing comes in between. */
+		/*
+		 * The welcome and the cursor are set in one step, so that no event comes in
+		 * between.
+		 */
 		observer_send(o, tap_welcome(channel));
 		o->cursor = channel->max_seq;
 		set_live(o, true);
@@ -130,7 +133,7 @@ void observer_destroy(struct observer *o)
 	free(o);
 }
 
-/** After this the channel may go: the observer does not touch it any more. */
+/** Closes an observer. It does not use the channel any more, which can then be freed. */
 void observer_dismiss(struct observer *o, struct frame *frame, unsigned code, const char *reason)
 {
 	set_live(o, false);
@@ -155,8 +158,8 @@ void observer_offer(struct observer *o, enum deltas deltas, uint64_t seq, struct
 	bool takes = !o->outbox_count && o->ops->is_writable(o->socket);
 	if (deltas == DELTAS_TEXT && (!takes || o->skip_delta_seq == seq)) {
 		/*
-		 * A text with a hole in it is worth nothing: once one delta is left out, so is the
-		 * rest.
+		 * A text with a gap is useless: once one delta is left out, all later ones of that
+		 * event are.
 		 */
 		o->skip_delta_seq = seq;
 	} else if (takes) {
@@ -166,7 +169,7 @@ void observer_offer(struct observer *o, enum deltas deltas, uint64_t seq, struct
 
 /* --- events --- */
 
-/** The seqs must go on from the cursor: a lower one is a mistake of ours, a higher one a gap. */
+/** Asserts that the events directly follow the cursor: none is sent twice, none is left out. */
 static void check_order(const struct observer *o, struct event **events, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -175,7 +178,7 @@ static void check_order(const struct observer *o, struct event **events, size_t 
 	}
 }
 
-/** What the observer must not see of these; those who must see the same share a frame. */
+/** Which HIDE_ bits of the observer matter for these events; it is part of the key of the frame. */
 static unsigned hidden_among(const struct observer *o, struct event **events, size_t count)
 {
 	unsigned hides = HIDE_NOTHING;
@@ -237,8 +240,9 @@ static struct open_part open_part(const struct observer *o)
 }
 
 /**
- * The load has reached the end of the log: from now on the observer gets what is committed. If it
- * has not been told the beginning of the event that is open, the rest of it is of no use.
+ * Switches from loading to live: the load has reached the end of the log. `knows_open`: the
+ * observer
+ * was sent the text of the open event; if not, later deltas of it are useless and left out.
  */
 static void become_live(struct observer *o, bool knows_open)
 {
@@ -252,7 +256,7 @@ static void become_live(struct observer *o, bool knows_open)
 	}
 }
 
-/** The load is answered; one that it interrupted goes on. */
+/** Ends a load, and resumes the one that it interrupted. */
 static void end_load(struct observer *o)
 {
 	o->is_loading = o->is_interrupted;
@@ -262,7 +266,10 @@ static void end_load(struct observer *o)
 	}
 }
 
-/** The newest page of a stream begins with where it begins: that is the position of who sees no more. */
+/**
+ * Makes the frame of a page. An event stream that begins with the newest page is told the position
+ * before that page, from which a client continues that has seen nothing of it.
+ */
 static struct frame *page_frame(const struct observer *o, const struct loaded_frame *page)
 {
 	uint64_t from = o->load.plan.from - 1;
@@ -273,7 +280,10 @@ static struct frame *page_frame(const struct observer *o, const struct loaded_fr
 			 : frame_events_loaded(page);
 }
 
-/** Sends one page of a load; a newest page that has been overtaken is followed by live events. */
+/**
+ * Sends one page of a load. A newest page makes the observer live even if events were committed
+ * during its read; these follow as live events.
+ */
 static void send_page(struct observer *o, struct event **events, size_t count)
 {
 	struct load_plan *plan = &o->load.plan;
@@ -330,7 +340,7 @@ static void step_page(struct observer *o)
 	free(events);
 }
 
-/** What was to be sent next has been pruned meanwhile. */
+/** Whether the event that is due next has been pruned meanwhile. */
 static bool is_behind(const struct observer *o)
 {
 	uint64_t next = o->is_loading ? o->load.plan.from : o->cursor + 1;
@@ -342,7 +352,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 	struct observer *o = arg;
 	o->read = NULL;
 	if (status == 0) {
-		/* The socket may have filled up meanwhile: then the page waits for it. */
+		/* If the socket has filled up meanwhile, the page waits for it. */
 		o->page = xcalloc(count, sizeof(struct event *));
 		o->page_count = count;
 		memcpy(o->page, events, count * sizeof(struct event *));
@@ -356,7 +366,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		metrics_refused(o->channel->metrics, refusal.code, LIMIT_NONE);
 		observer_send(o,
 			frame_error(refusal.code, refusal.message, "load_events", &refusal.detail));
-		observer_pump(o); /* what the load interrupted, and live events since then */
+		observer_pump(o); /* the load that was interrupted, and live events since then */
 	} else {
 		struct frame *frame = o->is_sse ? frame_error("storage_failed",
 							  storage_text(STORAGE_EVENTS), NULL, NULL)
@@ -366,7 +376,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 	}
 }
 
-/** Sends the events of a page, from memory if they are there, else after a read. */
+/** Sends the events of a page, from memory or, if they are not there, after a read. */
 static void fetch(struct observer *o, const struct log_page *page)
 {
 	if (page->to < page->from) {
@@ -376,7 +386,7 @@ static void fetch(struct observer *o, const struct log_page *page)
 	struct event **hot = xcalloc((size_t)(page->to - page->from + 1), sizeof(struct event *));
 	struct log_page now = *page;
 	if (!o->is_loading) {
-		now.format = FORMAT_MARKDOWN; /* what is new is rendered here, once for all */
+		now.format = FORMAT_MARKDOWN; /* HTML of new events is made here, once for all */
 	}
 	size_t n = session_log_get_hot(o->channel->log, &now, hot);
 	if (n) {
@@ -392,7 +402,7 @@ static void fetch(struct observer *o, const struct log_page *page)
 	}
 }
 
-/** The client's position is of no use any more: it hears so, and gets the newest page. */
+/** The client's position was pruned: begins a load of the newest page, with a reset. */
 static void start_anew(struct observer *o)
 {
 	struct channel *ch = o->channel;
@@ -418,7 +428,7 @@ static void step_load(struct observer *o)
 	if (is_behind(o) && plan->to_end && !plan->is_newest) {
 		start_anew(o);
 	} else if (is_behind(o)) {
-		plan->from = session_log_first_seq(o->channel->log); /* less than was there */
+		plan->from = session_log_first_seq(o->channel->log); /* a shorter page */
 	}
 	struct log_page page = load_plan_page(&o->load.plan, o->load.limit, o->channel);
 	page.format = o->format;
@@ -450,7 +460,7 @@ static void step_live(struct observer *o)
 	fetch(o, &page);
 }
 
-/** The state as it is now: however often it has changed, a slow socket is told once. */
+/** Sends the current state, once however often it has changed since. */
 static void step_state(struct observer *o)
 {
 	o->state_due = false;
@@ -461,7 +471,7 @@ static void step_state(struct observer *o)
 	}
 }
 
-/** A stream has all there is. */
+/** Tells an event stream that it is up to date. */
 static void step_told_live(struct observer *o)
 {
 	struct frame *frame = sse_live(session_log_epoch(o->channel->log), o->channel->max_seq);
@@ -476,13 +486,15 @@ static bool has_work(const struct observer *o)
 	bool is_due =
 		o->state_due || o->live_due || o->about_due || o->cursor < o->channel->max_seq;
 	bool live_work = o->is_live && is_due;
-	/* Live events do not wait for a page; one that was read for them is none that waits. */
+	/*
+	 * Live events go ahead while a load waits for its turn, unless a page of it is in memory.
+	 */
 	bool may_go_on = !o->read && !(waits && o->page);
 	return !o->is_dismissed &&
 	       (o->outbox_count || (may_go_on && ((o->is_loading && !waits) || live_work)));
 }
 
-/** The next page of a load. */
+/** Sends or reads the next page of a load. */
 static void load_more(struct observer *o)
 {
 	if (o->page) {
@@ -560,7 +572,7 @@ void observer_load(struct observer *o, const struct load_request *load)
 		.gaps = load->gaps,
 	};
 	if (o->is_sse && !next.plan.is_newest) {
-		next.limit = ch->limits->load_max; /* of a page: the other limit is of the newest */
+		next.limit = ch->limits->load_max; /* load.limit is only for the newest page */
 	}
 	load_count(ch->metrics, load, &next.plan);
 	if (next.plan.to_end) {

@@ -5,7 +5,7 @@
 
 #include "tap.h"
 
-/** A load_events that is being answered. */
+/** A load that is being answered. */
 struct load {
 	struct load_plan plan;
 	size_t limit;
@@ -26,64 +26,64 @@ struct observer {
 	bool is_sse;
 	bool is_ds;
 	bool is_tap;
-	bool has_previews; /* of a tap: somebody there wants them */
+	bool has_previews; /* of a tap: viewers at its node want previews */
 	const char *role;
-	char *name; /* NULL: it has said none */
+	char *name; /* NULL: none */
 	bool watches_presence;
-	uint64_t presence_seen; /* the version that it was told last */
-	int64_t presence_due_ms; /* it is not told before */
+	uint64_t presence_seen; /* the version that it was last sent */
+	int64_t presence_due_ms; /* no presence is sent before this time */
 
-	bool is_live; /* its load has reached the end: it gets what is committed from now on */
+	bool is_live; /* its load has reached the end, and it gets events as they are committed */
 	uint64_t cursor; /* the last seq sent */
-	uint64_t skip_delta_seq; /* a delta of this event was left out: so are the rest */
+	uint64_t skip_delta_seq; /* a delta of this event was left out, and so are later ones */
 
-	bool state_due; /* the state has changed, or it has become live */
-	bool live_due; /* of a stream: it has become live, and has not been told */
+	bool state_due; /* the state has changed, or the observer has become live */
+	bool live_due; /* of an event stream: it has become live, and has not been told */
 	bool about_due; /* of a tap: something has changed without an event */
 
-	bool is_loading; /* a load_events is being answered */
+	bool is_loading; /* `load` is being answered */
 	struct load load;
-	bool is_interrupted; /* a page of older events came in between: `interrupted` goes on after
-				it */
+	bool is_interrupted; /* `load` is a page of older events; `interrupted` resumes after it */
 	struct load interrupted;
-	struct log_read *read; /* a cold read under way */
-	struct turn turn; /* for the next page of the load, which is work */
-	struct event **page; /* what it brought, while the socket takes nothing */
+	struct log_read *read; /* a read from disk in progress; NULL: none */
+	struct turn turn; /* for the next page of the load */
+	struct event **page; /* the result of a read, until the socket takes it; NULL: none */
 	size_t page_count;
 
-	struct frame **outbox; /* answers that wait for the socket (a ring of limits->outbox_frames,
-				  made on first use) */
+	struct frame **outbox; /* answers that wait for the socket: a ring of
+				  limits->outbox_frames, allocated on first use */
 	size_t outbox_head;
 	size_t outbox_count;
-	size_t outbox_size; /* bytes of what is in it */
-	bool is_dismissed; /* told to go: nothing more is sent */
+	size_t outbox_size; /* bytes of the frames in it */
+	bool is_dismissed; /* it has been closed, and nothing more is sent */
 };
 
 /**
- * Takes a provisional frame if the observer is live, wants it (DELTAS_NONE: all do) and its socket is
- * free.
+ * Sends a provisional frame if the observer is live, wants such frames (DELTAS_NONE: all do) and
+ * its
+ * socket takes it now; otherwise the frame is left out. The frame is borrowed.
  */
 void observer_offer(
 	struct observer *observer, enum deltas deltas, uint64_t seq, struct frame *frame);
-/** Sends the state, if the observer is live: at once, or when its socket takes it. */
+/** Sends the state to a live observer, at once or when its socket takes it. */
 void observer_tell_state(struct observer *observer);
-/** Lent: `state` as it is now, made once for all that see the same of it. */
+/** The current `state` frame, borrowed; made once for all observers that see the same of it. */
 struct frame *channel_state_frame(struct channel *channel, unsigned hide);
-/** What waits in the outbox goes to nobody. */
+/** Drops all answers in the outbox. */
 void outbox_drop(struct observer *observer);
-/** Sends the first that waits there. */
+/** Sends the first answer in the outbox. */
 void outbox_step(struct observer *observer);
-/** Sends a last frame and closes. */
+/** Sends a last frame (borrowed; NULL: none) and closes the observer. */
 void observer_dismiss(
 	struct observer *observer, struct frame *frame, unsigned code, const char *reason);
 
-/** Somebody has come or gone, or is called something else now. */
+/** An observer has come or gone, or its name, role or rights have changed. */
 void channel_presence_changed(struct channel *channel);
-/** The end of the channel, or of an observer. */
+/** Presence at the end of a channel, and of an observer. */
 void channel_presence_finish(struct channel *channel);
 void observer_presence_finish(struct observer *observer);
 
-/** What a frame of live events is made of: those that are due the same share it. */
+/** The key of a frame of live events; observers that are due the same events share the frame. */
 struct frame_key {
 	uint64_t from;
 	uint64_t to;
@@ -95,13 +95,15 @@ struct frame_key {
 
 struct frame *channel_find_frame(const struct channel *channel, const struct frame_key *key);
 /**
- * The next frame of an observer of whom `key` says where it is (`from`), its format and style, and who must not
- * see `hide`, if that has been made for another one like it: then nobody looks at the events again. `key` is
- * filled in.
+ * Finds the next frame of an observer without looking at the events, if it has been made for
+ * another
+ * observer with the same position (`key->from`), format, style and `hide`. Fills in the rest of
+ * `key`.
+ * Returns NULL if there is none.
  */
 struct frame *channel_find_next(
 	const struct channel *channel, struct frame_key *key, unsigned hide);
-/** `hide`: what the observer must not see for whom it was made. */
+/** Adds a frame, and a reference to it; `hide` is that of the observer that it was made for. */
 void channel_keep_frame(
 	struct channel *channel, const struct frame_key *key, unsigned hide, struct frame *frame);
 

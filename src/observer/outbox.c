@@ -1,4 +1,4 @@
-/* Answers that wait for an observer's socket. */
+/* The outbox of an observer: answers that wait for its socket. */
 #include "observer_internal.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ void observer_send(struct observer *o, struct frame *frame)
 	bool is_full = o->outbox_count == size ||
 		       (o->outbox_count && o->outbox_size > o->channel->limits->outbox_size);
 	if (is_full) {
-		/* It asks and does not read: no memory is spent on that. */
+		/* The client sends requests without reading the answers. */
 		frame_unref(frame);
 		metrics_limit(o->channel->metrics,
 			o->outbox_count == size ? LIMIT_outbox_frames : LIMIT_outbox_size);

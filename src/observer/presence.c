@@ -1,15 +1,20 @@
 /*
- * Who is here (proto/protocol.md#who-is-here): made when one of those who asked for it is due, once for all of them.
- * While nobody asks, a connection that comes or goes costs one comparison.
+ * Presence: who is connected to a session (proto/protocol.md#who-is-here). The frame is made when
+ * the
+ * first observer that asked for it is due it, and shared. While nobody has asked, a connection that
+ * comes or goes costs one comparison.
  */
 #include "observer_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* People that are named. */
+/* Most people that are listed by name. */
 #define PEOPLE_MAX 50
-/* Frames of one session in a second, and to one observer. */
+/*
+ * Most frames sent per session and second, and the least time between two to the same observer
+ * (ms).
+ */
 #define FRAMES_PER_SECOND 100
 #define INTERVAL_MS       1000
 
@@ -69,7 +74,7 @@ void observer_watch_presence(struct observer *o, bool watches)
 	o->presence_seen = 0;
 	o->channel->presence_watchers += watches ? 1 : (size_t)-1;
 	if (watches && o->channel->presence_watchers == 1) {
-		channel_presence_changed(o->channel); /* nobody has noted what has changed since */
+		channel_presence_changed(o->channel); /* changes were not recorded until now */
 	}
 }
 
@@ -92,7 +97,10 @@ static bool is_named(const struct people *people, const struct observer *o)
 	return false;
 }
 
-/** Those that may take part come first: of many who watch, the first ones are named. */
+/**
+ * Adds the observers whose role only watches (`that_watch`), or the others, up to PEOPLE_MAX. The
+ * caller adds the others first.
+ */
 static void find_people(const struct channel *channel, bool that_watch, struct people *people)
 {
 	list_for_each(link, &channel->observers) {
@@ -150,7 +158,7 @@ static void append_people(struct buffer *out, const struct people *people)
 	buffer_printf(out, "],\"more\":%s}", people->more ? "true" : "false");
 }
 
-/** Lent. `hide`: names are not for those from whom something is hidden. */
+/** The frame, borrowed. An observer from which something is hidden (`hide`) gets no names. */
 static struct frame *presence_frame(struct channel *channel, unsigned hide)
 {
 	struct frame **frame = &channel->presence_frames[hide != 0];

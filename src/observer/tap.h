@@ -1,7 +1,8 @@
 /*
- * A tap: the observer that is another node, for all who watch the session there (proto/nodes.md). It is
- * a cursor as any observer is, and only what is said to it differs (holdfast/mirror.h): nothing is left out, and what is
- * needed to serve others is in it.
+ * A tap is an observer that is another node, on behalf of all who watch the session there
+ * (proto/nodes.md). It is a cursor like any observer, but gets frames of its own
+ * (holdfast/mirror.h):
+ * nothing is hidden from it, and the frames contain all that the node needs to serve its viewers.
  */
 #ifndef HOLDFAST_TAP_H
 #define HOLDFAST_TAP_H
@@ -9,14 +10,14 @@
 #include "holdfast/mirror.h"
 #include "holdfast/observer.h"
 
-/** Of one that has become live, or is not any more. */
+/** Updates the channel's counts for a tap that has become live, or has ceased to be. */
 void tap_count(struct observer *tap);
-/** Takes the reference, and offers the frame to all taps: see observer_offer(). */
+/** Offers the frame to all taps, see observer_offer(). Takes over the reference. */
 void tap_offer(struct channel *channel, enum deltas deltas, uint64_t seq, struct frame *frame);
-/** Takes the reference, and sends the frame at once. */
+/** Sends the frame at once. Takes over the reference. */
 void tap_write(struct observer *tap, struct frame *frame);
 
-/* What they are told; one reference. */
+/* The frames of taps; each call returns a new reference. */
 struct frame *tap_welcome(const struct channel *channel);
 struct frame *tap_events(const struct channel *channel, struct event **events, size_t count);
 struct frame *tap_state(const struct channel *channel);
