@@ -1,18 +1,23 @@
 /*
- * Who may get in: the tokens of a data directory, and the logins that browsers made with them.
+ * Access control: the tokens of a data directory, revocations, and the logins of browsers.
  *
- *   DIR/access-token    what opens everything; made with the first start
- *   DIR/token-secret    signs the tokens that `holdfast token create` makes
- *   DIR/url             where people and commands reached the server when it started last
- *   DIR/push-key        names the server to push services
- *   DIR/access.jsonl    tokens that were made, revocations, logins and their push subscriptions; one
- *                       sealed line each
+ *   DIR/access-token    the token that allows everything; created at the first start
+ *   DIR/token-secret    signs the tokens of `holdfast token create`
+ *   DIR/url             the addresses at which people and commands reach the server
+ *   DIR/push-key        identifies the server to push services
+ *   DIR/access.jsonl    created tokens, revocations, logins and their push subscriptions, one
+ * sealed
+ *                       line each
  *
- * With a shelf (shelf.h), it has the secrets, of which the files are copies, and the lines; access.jsonl
- * has then those of tokens that were made and of revocations.
+ * With a shelf (shelf.h), which several servers share, the secrets and all lines are on the shelf.
+ * The
+ * files of secrets are then copies, and access.jsonl has only created tokens and revocations.
  *
- * All of them are for their owner alone (mode 0600). Functions run on the loop's thread, and none of
- * them waits for the disk but access_open().
+ * All files have mode 0600. The functions run on the loop's thread, and only those that say so
+ * block.
+ * `done` callbacks are called once, on the loop, with 0 when the change is durable or with a
+ * negative
+ * errno; `done` may be NULL.
  */
 #ifndef HOLDFAST_ACCESS_H
 #define HOLDFAST_ACCESS_H
@@ -30,72 +35,75 @@ struct shelf;
 struct access_config {
 	uv_loop_t *loop;
 	const struct clock *clock;
-	const char *data_dir; /* is there */
+	const char *data_dir; /* exists */
 	/*
-	 * Where secrets, logins and revocations are that all servers on a store have in common; it
-	 * is there until access_stop(). NULL: those of the data directory count.
+	 * Where all servers on a store keep their secrets, logins and revocations; must stay valid
+	 * until access_stop(). NULL: they are in the data directory.
 	 */
 	const struct shelf *shelf;
-	/* Of an application that makes tokens itself; NULL: none. */
+	/* Keys of an application that makes tokens itself; NULL: none. */
 	const char *secret_file; /* HS256 */
 	const char *public_key_file; /* RS256 or ES256, in PEM */
-	const char *issuer; /* what its tokens must have as "iss"; NULL: anything */
-	const char *audience; /* and as "aud", or in it */
-	/** Of somebody's token or login there is no more: whoever came in with it has to go. */
+	const char *issuer; /* what "iss" of its tokens must be; NULL: anything */
+	const char *audience; /* what "aud" of its tokens must be or contain; NULL: anything */
+	/**
+	 * Called when a token was revoked or a login has ended: all grants must be checked again.
+	 */
 	void (*revoked)(void *owner);
 	void *owner;
 };
 
 /**
- * Reads the files, and makes those that are missing. Blocks. Returns a negative errno; then
- * *ret_why (caller frees) says what and what to do.
+ * Reads the files, and creates those that are missing. Blocks. Returns 0 or a negative errno, with
+ * a
+ * message in *ret_why that the caller frees.
  */
 int access_open(const struct access_config *config, struct access **ret_access, char **ret_why);
-/** Looks no more for what other servers have done. What is on its way stays so. Accepts NULL. */
+/** Stops looking for changes by other servers. Work in progress goes on. Accepts NULL. */
 void access_stop(struct access *access);
-/** Nothing may be on its way to the disk: the loop has come to its end. Accepts NULL. */
+/** Frees the access. No write may be in progress: the loop must have ended. Accepts NULL. */
 void access_close(struct access *access);
 
 enum token_verdict {
 	TOKEN_GOOD,
-	TOKEN_WRONG, /* also: not yet valid, or for somebody else */
+	TOKEN_WRONG, /* also if it is not valid yet, or has another issuer or audience */
 	TOKEN_EXPIRED,
 	TOKEN_REVOKED,
 };
 /**
- * Looks at a token: *ret_grant (a reference) is what it allows. What is wrong with a wrong one is
- * not told: that would help only those who guess.
+ * Checks a token. If it is good, *ret_grant is a reference to what it allows, else NULL. Why a
+ * token
+ * is wrong is not revealed, as that would help attackers.
  */
 enum token_verdict access_check(struct access *access, const char *token, struct grant **ret_grant);
-/** The same again for a grant that was given out: whether it still counts. */
+/** Checks again a grant that was given out: it may have expired or been revoked. */
 enum token_verdict access_check_grant(const struct access *access, const struct grant *grant);
 
-/** A login's two halves, each a text of its own: neither is worth anything without the other. */
+/** The two halves of a login, both secret; normally neither is of use without the other. */
 #define LOGIN_HALF_SIZE 44
 struct login_halves {
 	char cookie[LOGIN_HALF_SIZE];
 	char header[LOGIN_HALF_SIZE];
 };
-/* A short name for a half, which does not tell it. */
+/* Writes a short tag, derived from a half without revealing it. */
 #define LOGIN_TAG_SIZE 9
 void access_tag(const char *half, char ret_tag[LOGIN_TAG_SIZE]);
-/**
- * Logs in with a token that was checked: makes a login that ends with it. `done` is called once,
- * when that is on disk (0) or cannot be (a negative errno).
- */
+/** Creates a login from the grant of a token that was checked, with which it also expires. */
 void access_login(struct access *access, struct grant *grant, struct login_halves *ret_halves,
 	void (*done)(void *arg, int status), void *arg);
-/** What a login allows (a reference), as access_check(). */
+/** Checks a login, like access_check(). */
 enum token_verdict access_check_login(
 	struct access *access, const char *cookie, const char *header, struct grant **ret_grant);
-/** The same of one half alone, where that is enough (--ai-sdk-cookie). */
+/** Checks a login by its cookie alone, where that is enough (--ai-sdk-cookie). */
 enum token_verdict access_check_cookie(
 	struct access *access, const char *cookie, struct grant **ret_grant);
-/** Ends a login. Those that came in with it have to go. False if there is none. */
+/** Ends a login, and calls revoked(). Returns false, without calling `done`, if there is none. */
 bool access_logout(struct access *access, const char *cookie, const char *header,
 	void (*done)(void *arg, int status), void *arg);
 
-/** Takes tokens back: the one of this `jti`, or those of `sub` that were made before `before_ms`. */
+/**
+ * Revokes the token with this `jti`, or the tokens of `sub` that were issued before `before_ms`.
+ */
 struct revocation {
 	const char *jti; /* NULL: by `sub` */
 	const char *sub;
@@ -104,73 +112,83 @@ struct revocation {
 void access_revoke(struct access *access, const struct revocation *revocation,
 	void (*done)(void *arg, int status), void *arg);
 
-/** Where messages to a browser go whose page is closed. All of it is secret. */
+/** A push subscription: where messages for a browser are sent. All members are secret. */
 struct push_subscription {
 	char *endpoint;
 	char *p256dh;
 	char *auth;
 };
 /**
- * Gives a login a subscription in place of any other; NULL: none. `done` as above. Nothing is done, and -ENOENT or
- * -ENOSPC returned, if there is no such login, or if there are `most` subscriptions.
+ * Sets the subscription of a login, or removes it if `push` is NULL. Returns -ENOENT if there is no
+ * such login, or -ENOSPC if there are `most` subscriptions already; `done` is not called then.
  */
 int access_subscribe(struct access *access, const char *cookie, const char *header,
 	const struct push_subscription *push, size_t most, void (*done)(void *arg, int status),
 	void *arg);
 bool access_is_subscribed(const struct access *access, const char *cookie, const char *header);
-/** How many there are. */
+/** The number of subscriptions. */
 size_t access_subscriptions(const struct access *access);
-/** Visits each login that has one and still counts. The subscriptions of the others end. */
+/** Visits each subscribed login that is still good, and removes the subscriptions of the others. */
 void access_each_subscription(struct access *access,
 	void (*visit)(void *arg, const char *login_id, const struct grant *grant), void *arg);
-/** That of a login that still counts, and what that allows; NULL: none. Good until the next call. */
+/**
+ * Returns the subscription of a login that is still good, with the login's grant, or NULL. Both are
+ * borrowed, until the next call.
+ */
 const struct push_subscription *access_subscription(
 	struct access *access, const char *login_id, const struct grant **ret_grant);
-/** The push service says that it has ended. */
+/** Removes the subscription of a login, because the push service says that it has ended. */
 void access_unsubscribe(struct access *access, const char *login_id);
 /**
- * The text of a secret file in the data directory, which is made if it is missing, with 256 random bits. Blocks.
- * Returns a negative errno.
+ * Reads the text of a secret file in the data directory; if it is missing, creates it with 256
+ * random
+ * bits. Blocks. Returns 0 or a negative errno.
  */
 int access_read_secret(const char *data_dir, const char *name, struct buffer *ret);
 /**
- * The file of that name gets the text that the shelf has; the first server's is put there. Blocks.
- * Returns a negative errno.
+ * Makes the secret file of that name equal to the secret on the shelf; the first server puts its
+ * own
+ * there. Blocks. Returns 0 or a negative errno.
  */
 int access_share_secret(const char *data_dir, const char *name, const struct shelf *shelf);
 
-/** 256 random bits in base64url; 43 characters and a NUL. Returns a negative errno if there are none. */
+/** Writes 256 random bits in base64url: 43 characters and a NUL. Returns 0 or a negative errno. */
 int access_random(char ret_text[LOGIN_HALF_SIZE]);
 
-/* Without a server, by the commands. They block. */
+/*
+ * For commands, without a server. All block. Those that return an int return 0 or a negative errno;
+ * *ret_why is then a message that the caller frees.
+ */
 /**
- * Signs a token with the data directory's secret and notes that it was made. `claims` needs sub, jti
- * and holdfast; exp and iat are set here. The caller frees *ret_token.
+ * Signs a token with the data directory's secret and records in access.jsonl that it was created.
+ * `claims` needs sub, jti, holdfast, exp and iat. The caller frees *ret_token.
  */
 int access_make_token(
 	const char *data_dir, json_t *claims, int64_t now_ms, char **ret_token, char **ret_why);
-/** Writes a revocation into the file of a data directory; -EBUSY if a server uses it. */
+/** Appends a revocation to access.jsonl. Returns -EBUSY if a server uses the data directory. */
 int access_note_revocation(
 	const char *data_dir, const struct revocation *revocation, int64_t now_ms, char **ret_why);
 /**
- * Calls `visit` for each line of access.jsonl: {"created": …}, {"revoked": …} and others.
+ * Calls `visit` for each undamaged line of access.jsonl: {"created": …}, {"revoked": …} and others.
  */
 int access_each_line(const char *data_dir, void (*visit)(void *arg, const json_t *line), void *arg,
 	char **ret_why);
-/** Notes where people ("": nowhere) and commands of this machine reach the server. */
+/** Records where people ("": nowhere) and commands on this machine reach the server. */
 int access_write_url(const char *data_dir, const char *people, const char *commands);
-/** What access_write_url() noted last for people (caller frees); NULL: nothing. */
+/** The recorded URL for people, which the caller frees; NULL: none. */
 char *access_read_url(const char *data_dir);
-/** The same for commands. NULL too if no server uses the directory now. */
+/**
+ * The recorded URL for commands, which the caller frees; NULL if no server uses the directory now.
+ */
 char *access_read_command_url(const char *data_dir);
 /**
- * Copies the secrets of a data directory, with what is known of tokens and logins, into another
- * directory. `drops_push`: without push subscriptions. Returns -ENOENT if there is no access token.
+ * Copies the secrets and access.jsonl of a data directory into another directory, without push
+ * subscriptions if `drops_push`. Returns -ENOENT if there is no access token.
  */
 int access_copy(const char *from_dir, const char *to_dir, bool drops_push, char **ret_why);
-/** A token or key in a file (caller frees), or NULL and *ret_why as above. */
+/** Reads a token or key from a file; the caller frees it. NULL on error, with *ret_why. */
 char *access_read_file(const char *path, char **ret_why);
-/** The access token of a data directory (caller frees), or NULL and *ret_why as above. */
+/** Reads the access token of a data directory, creating it if necessary; otherwise as above. */
 char *access_read_token(const char *data_dir, char **ret_why);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Keys that sign tokens, and the tokens: JSON Web Tokens in their compact form (RFC 7519, 7515).
- * The key decides the algorithm, never the token: a token whose header names another one is
- * refused before its signature is looked at. libjwt checks and makes the signatures.
+ * Signs and verifies tokens: JSON Web Tokens in their compact form (RFC 7519, 7515). The key
+ * decides
+ * the algorithm, never the token: a token whose header names another one is refused before its
+ * signature is checked. libjwt makes and verifies the signatures.
  */
 #ifndef HOLDFAST_TOKEN_KEY_H
 #define HOLDFAST_TOKEN_KEY_H
@@ -9,28 +10,31 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* Bytes of a token, and of a secret. */
+/* Most bytes of a token, and fewest of a secret. */
 #define TOKEN_MAX        4096
 #define TOKEN_SECRET_MIN 32
 
 struct token_key;
 
 /**
- * A secret for HS256; the bytes are copied. Returns NULL, and sets *ret_why (static text), if it is
- * shorter than TOKEN_SECRET_MIN bytes.
+ * Creates a key for HS256 from a secret, which is copied. Returns NULL, with a static message in
+ * *ret_why, if the secret is shorter than TOKEN_SECRET_MIN bytes.
  */
 struct token_key *token_key_secret(const void *bytes, size_t len, const char **ret_why);
-/** A public key in PEM: RSA of 2048 bits and more for RS256, P-256 for ES256. NULL as above. */
+/**
+ * Creates a key from a public key in PEM: RSA of at least 2048 bits for RS256, P-256 for ES256.
+ * Returns NULL, with a static message in *ret_why, if it is anything else.
+ */
 struct token_key *token_key_public(const char *pem, size_t len, const char **ret_why);
-/** Accepts NULL. Wipes the secret. */
+/** Wipes the secret and frees the key. Accepts NULL. */
 void token_key_destroy(struct token_key *key);
 
 /**
- * The claims of a token that this key has signed, a JSON object that the caller frees; NULL if it
- * is none. Says nothing of their times, and nothing of what they claim.
+ * Verifies the signature of a token. Returns its claims, a JSON object whose reference the caller
+ * drops, or NULL if this key has not signed it. Does not check the claims, such as "exp".
  */
 json_t *token_key_verify(const struct token_key *key, const char *token);
-/** Signs claims with a secret; the caller frees the text. NULL if that fails. */
+/** Signs claims with a secret. Returns the token, which the caller frees, or NULL on failure. */
 char *token_key_sign(const struct token_key *key, const json_t *claims);
 
 #endif

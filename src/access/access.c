@@ -1,4 +1,4 @@
-/* Tokens and logins: which count, and what they allow. */
+/* Checks tokens and logins, and keeps logins and revocations in memory. */
 #include "access_internal.h"
 
 #include <errno.h>
@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MARK ((void *)1) /* a value for keys that have none */
-/* Tokens whose signature need not be checked again; when there are more, all are forgotten. */
+#define MARK ((void *)1) /* value of hash entries that are only a set of keys */
+/* Most cached tokens, whose signature is not checked again. When full, the cache is emptied. */
 #define VERIFIED_MAX 4096
-/* Logins of one person; the oldest one ends when there is another. */
+/* Most logins of one subject and key; a further one ends the oldest. */
 #define LOGINS_MAX 256
-/* One whose token has ended is known for so long, so that its browser is told why (ms). */
+/* How long an expired login is kept, so that its browser is told why it was refused (ms). */
 #define ENDED_MS ((int64_t)24 * 3600 * 1000)
 
-/* --- what counts --- */
+/* --- tokens --- */
 
 static bool is_revoked(const struct access *access, const struct grant *grant)
 {
@@ -53,7 +53,7 @@ static bool has_audience(const json_t *aud, const char *wanted)
 	return false;
 }
 
-/** Whether a token of this signer is meant for us. */
+/** Whether a token of this signer has the issuer and audience that are required. */
 static bool is_for_us(
 	const struct access *access, const struct signer *signer, const json_t *claims)
 {
@@ -100,7 +100,10 @@ static void forget_verified(struct access *access)
 	access->verified = hash_create();
 }
 
-/** A reference to what a token says, whose signature is checked once; NULL if it is none. */
+/**
+ * Returns a reference to the grant of a token, or NULL if the token is invalid. A signature is
+ * checked only once; expiry and revocation are left to the caller.
+ */
 static struct grant *find_grant(struct access *access, const char *token)
 {
 	char sum[SUM_SIZE];
@@ -172,8 +175,8 @@ static void end_login(
 }
 
 /**
- * Ends the oldest login of the one whose `grant` it is, if there are too many; those that
- * ended long ago are forgotten.
+ * Ends the oldest login of the grant's subject if there are too many, and forgets all logins that
+ * expired long ago.
  */
 static void make_room(struct access *access, const struct grant *grant)
 {
@@ -243,7 +246,7 @@ void access_login(struct access *access, struct grant *grant, struct login_halve
 	sum_text(ret_halves->header, strlen(ret_halves->header), login->header_sum);
 	json_t *claims = grant_write(grant);
 	const char *why;
-	login->grant = grant_read(claims, true, &why); /* its own: it may end before the token */
+	login->grant = grant_read(claims, true, &why); /* a copy: it can end before the token */
 	login->grant->key = grant->key;
 	json_decref(claims);
 	list_init(&login->link);
@@ -388,7 +391,7 @@ void access_revoke(struct access *access, const struct revocation *revocation,
 	}
 	revocation_write(revocation, clock_now_ms(access->config.clock), &line);
 	access_file_append(access, &line, done, arg);
-	access_each_subscription(access, keep_subscription, NULL); /* the others are dropped */
+	access_each_subscription(access, keep_subscription, NULL); /* drops revoked ones */
 	access->config.revoked(access->config.owner);
 }
 
@@ -403,7 +406,7 @@ static int fail(char **ret_why, const char *dir, const char *name, const char *f
 	return -EINVAL;
 }
 
-/** Names a key, so that logins can say which it was. */
+/** Derives an id from a key, by which logins refer to the key. */
 static uint64_t name_key(const struct buffer *bytes)
 {
 	char sum[SUM_SIZE];
@@ -422,7 +425,7 @@ static int add_signer(struct access *access, struct token_key *key, const struct
 	return key ? 0 : -EINVAL;
 }
 
-/** Our own secret is the first one. */
+/** Opens the access token and our own secret, which is the first signer. */
 static int open_own(struct access *access, struct buffer *bytes, char **ret_why)
 {
 	const char *dir = access->config.data_dir;
@@ -445,7 +448,7 @@ static int open_own(struct access *access, struct buffer *bytes, char **ret_why)
 	return r < 0 ? fail(ret_why, dir, "token-secret", why) : 0;
 }
 
-/** Those of an application. */
+/** Opens the keys of an application that makes tokens itself. */
 static int open_others(struct access *access, struct buffer *bytes, char **ret_why)
 {
 	const char *secret = access->config.secret_file;

@@ -1,7 +1,7 @@
 /*
- * access.jsonl: what is known of tokens and logins. Lines are appended, by the server and by
- * commands beside it, each with a lock on the file; what a crash left of the last one is cut off by
- * the next. When the file has grown, the server writes it anew, without what counts no more.
+ * access.jsonl, the file of tokens, revocations and logins. The server and commands append lines to
+ * it, each under a lock on the file; a line that a crash left incomplete is cut off by the next
+ * append. When the file has grown large, the server rewrites it without obsolete lines.
  */
 #include "access_internal.h"
 
@@ -17,17 +17,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file of fewer bytes is not written anew, and none before it has become twice as large. */
+/* A file is rewritten when it has doubled since the last time, but not below this size (bytes). */
 #define ANEW_MIN ((size_t)256 * 1024)
 
-/** A line as JSON; NULL if it is damaged. */
 json_t *access_line_read(const char *line, size_t len)
 {
 	size_t body;
 	return sealed_line_check(line, len, &body) ? json_loadb(line, len, 0, NULL) : NULL;
 }
 
-/** Notes a line that says that a login has ended. */
+/** If the line ends a login, adds the login to `ended`. */
 static void note_logout(const char *line, size_t len, struct hash *ended)
 {
 	static const char begin[] = "{\"logout\":";
@@ -42,7 +41,7 @@ static void note_logout(const char *line, size_t len, struct hash *ended)
 	json_decref(json);
 }
 
-/** Notes the newest line about the push subscription of a login. */
+/** If the line is about the push subscription of a login, records it as the newest. */
 static void note_push(char *line, size_t len, struct hash *newest)
 {
 	static const char begin[] = "{\"push\":";
@@ -56,14 +55,16 @@ static void note_push(char *line, size_t len, struct hash *newest)
 	json_decref(json);
 }
 
-/** What was found in a file that is written anew. */
+/** What is known of the lines while a file is rewritten; all tables are by login. */
 struct keeping {
-	struct hash *ended; /* logins that have ended: any value */
-	struct hash *pushes; /* the newest line about its push subscription, by login */
-	struct hash *logins; /* that are kept: any value */
+	struct hash *ended; /* set of logins that have ended */
+	struct hash *pushes; /* the newest line about the login's push subscription */
+	struct hash *logins; /* set of logins that are kept */
 };
 
-/** Whether it is the newest line of a login that is kept, and has not taken the subscription back. */
+/**
+ * Whether the line is the newest about its login's subscription, sets one, and the login is kept.
+ */
 static bool push_counts(const json_t *push, const char *line, const struct keeping *keeping)
 {
 	const char *login = json_string_value(json_object_get(push, "login"));
@@ -72,7 +73,7 @@ static bool push_counts(const json_t *push, const char *line, const struct keepi
 	       hash_get(keeping->pushes, login, strlen(login)) == line;
 }
 
-/** Whether a line still says something that counts; a damaged one is for the next start to tell. */
+/** Whether a line is still needed. A damaged line is kept, so that the next start reports it. */
 static bool counts(
 	const struct access *access, const char *line, size_t len, const struct keeping *keeping)
 {
@@ -129,7 +130,10 @@ void access_sort_lines(const struct access *access, const struct buffer *bytes, 
 	hash_destroy(keeping.logins);
 }
 
-/** If it has grown so much. With the lock: what a command appends meanwhile goes to the new file. */
+/**
+ * Rewrites the file if it has grown enough, under the lock, so that no line is lost that a command
+ * appends meanwhile.
+ */
 static void write_anew(struct access *access)
 {
 	struct stat st;
@@ -140,7 +144,7 @@ static void write_anew(struct access *access)
 		return;
 	}
 	if (fstat(fd, &st) == 0 && (size_t)st.st_size > access->anew_size) {
-		access->anew_size = 2 * (size_t)st.st_size; /* if it fails, later */
+		access->anew_size = 2 * (size_t)st.st_size; /* retry much later if this fails */
 		if (line_file_read_all(fd, &bytes) == 0 && bytes.len == (size_t)st.st_size) {
 			access_sort_lines(access, &bytes, &kept, NULL);
 			if (line_file_replace(access->path, &kept) == 0) {
@@ -248,7 +252,7 @@ static int take_line(struct access *access, const char *line, size_t len)
 	} else if (logout) {
 		access_take_logout(access, logout);
 	}
-	json_decref(json); /* what was made is for `holdfast token list` */
+	json_decref(json); /* lines of created tokens are only for `holdfast token list` */
 	return json ? 0 : -EBADMSG;
 }
 
@@ -283,7 +287,7 @@ int access_file_load(struct access *access, char **ret_why)
 	struct buffer why = {0};
 	if (r == -EBADMSG) {
 		buffer_printf(&why,
-			"%s is damaged in line %zu: revocations may be lost. Take the line out if you can tell what it was, or move the file away: then all logins end, and revoked tokens count again",
+			"%s is damaged in line %zu: revocations may be lost. Remove the line if you can tell what it was, or move the file away: then all logins end, and revoked tokens become valid again",
 			access->path, line);
 	} else if (r < 0) {
 		buffer_printf(&why, "%s cannot be read or written: %s", access->path, strerror(-r));

@@ -1,8 +1,9 @@
 /*
- * What servers on one store know of tokens and logins together: the lines of access.jsonl are on the
- * shelf, where each server looks for those of others several times a second. What is on the file of
- * a data directory when its server starts (commands have written it, or the server was alone before)
- * goes to the shelf; the file keeps what `holdfast token list` shows.
+ * Tokens and logins that several servers on one store share: the lines of access.jsonl are on the
+ * shelf, which each server polls for lines of the others. Lines in the file of a data directory
+ * when
+ * its server starts, which commands have written or the server before it used the shelf, go to the
+ * shelf; the file keeps those that `holdfast token list` shows.
  */
 #include "access_internal.h"
 
@@ -14,11 +15,11 @@
 #include <string.h>
 #include <time.h>
 
-/* So often it looks: a revocation counts everywhere within a second. */
+/* How often the shelf is polled (ms): a revocation takes effect everywhere within a second. */
 #define LOOK_MS 400
 /*
- * Lines that count no more are taken away when they are a day old. A server that could not look for
- * so long (ms) may have missed one: it reads all of them again.
+ * A server that could not poll for this long (ms) reads all lines again, because it may have missed
+ * some: obsolete lines are removed from the shelf when they are a day old.
  */
 #define ANEW_MS ((int64_t)12 * 3600 * 1000)
 
@@ -44,7 +45,9 @@ static bool is_revocation(const char *line, size_t len)
 	return begins_with(line, len, "{\"revoked\":");
 }
 
-/** Appends the lines that `is_wanted`, without the first `skip` bytes of each. */
+/**
+ * Appends the lines for which is_wanted() returns `wanted`, without the first `skip` bytes of each.
+ */
 static void pick(const struct buffer *lines, size_t skip,
 	bool (*is_wanted)(const char *line, size_t len), bool wanted, struct buffer *out)
 {
@@ -65,9 +68,9 @@ static bool is_any(const char *line, size_t len)
 	return true;
 }
 
-/* --- the start --- */
+/* --- startup --- */
 
-/** What the file has goes to the shelf; what that has comes to access.look.lines. */
+/** Moves the file's lines to the shelf, and reads those of the shelf into access.look.lines. */
 static int change_file(void *arg, const struct buffer *lines, struct buffer *ret_kept)
 {
 	struct access *access = arg;
@@ -106,9 +109,9 @@ static int take_all(struct access *access)
 	return r;
 }
 
-/* --- later --- */
+/* --- polling --- */
 
-/** Whoever came in with it has to go. */
+/** Marks the grant of a login as ended, for connections that use it. */
 static void end(struct login *login)
 {
 	if (login) {
@@ -116,7 +119,7 @@ static void end(struct login *login)
 	}
 }
 
-/** Whether somebody may have to go. */
+/** Applies a line. Returns whether grants must be checked again. */
 static bool take_line(struct access *access, bool is_own, const char *line, size_t len)
 {
 	json_t *json = access_line_read(line, len);
@@ -126,7 +129,7 @@ static bool take_line(struct access *access, bool is_own, const char *line, size
 	const char *id = json_string_value(json_object_get(made, "cookie"));
 	const char *ended = json_string_value(json_object_get(json, "logout"));
 	if (push) {
-		access_take_push(access, push); /* in the order of the shelf, also our own */
+		access_take_push(access, push); /* also our own: the order on the shelf decides */
 	} else if (!is_own && id && !hash_get(access->logins, id, strlen(id))) {
 		access_take_login(access, made);
 	} else if (!is_own && ended) {
@@ -222,7 +225,7 @@ int access_shared_load(struct access *access, char **ret_why)
 	r = r < 0 ? r : take_all(access);
 	if (r < 0) {
 		*ret_why = xprintf(
-			"what the database has of tokens and logins, and %s, cannot be read or written: %s",
+			"the tokens and logins in the database, or those in %s, cannot be read or written: %s",
 			access->path, strerror(-r));
 		return r;
 	}

@@ -1,4 +1,4 @@
-/* What the commands do with a data directory's tokens, without its server. */
+/* Access to a data directory's tokens for commands, without its server. */
 #include "access_internal.h"
 
 #include "holdfast/line_file.h"
@@ -56,9 +56,9 @@ char *access_read_token(const char *data_dir, char **ret_why)
 	return bytes.data;
 }
 
-/* --- the address --- */
+/* --- URL --- */
 
-/** Whether a server has the lock. */
+/** Whether a server holds the lock on this file. */
 static bool is_locked(const char *data_dir, const char *name)
 {
 	struct buffer path = {0};
@@ -72,7 +72,7 @@ static bool is_locked(const char *data_dir, const char *name)
 	return in_use;
 }
 
-/** Also if its sessions are elsewhere. */
+/** Whether a server uses the data directory, also one with --store. */
 static bool is_in_use(const char *data_dir)
 {
 	return is_locked(data_dir, "lock") || is_locked(data_dir, "node");
@@ -84,7 +84,7 @@ int access_write_url(const char *data_dir, const char *people, const char *comma
 	buffer_printf(&path, "%s/url", data_dir);
 	int fd = open(buffer_cstr(&path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd >= 0) {
-		fchmod(fd, 0600); /* it may have been there, with another mode */
+		fchmod(fd, 0600); /* an existing file can have another mode */
 	}
 	FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
 	buffer_finish(&path);
@@ -92,7 +92,7 @@ int access_write_url(const char *data_dir, const char *people, const char *comma
 	return file && fclose(file) == 0 && is_written ? 0 : -errno;
 }
 
-/** A line of DIR/url; NULL: there is none, or it is empty. */
+/** Reads a line of DIR/url, which the caller frees; NULL if it is absent or empty. */
 static char *read_url(const char *data_dir, int line)
 {
 	struct buffer path = {0};
@@ -176,7 +176,7 @@ int access_note_revocation(
 	struct buffer line = {0};
 	if (is_in_use(data_dir)) {
 		return fail(-EBUSY, ret_why,
-			"a server uses %s, and cannot be reached at the address that it noted in %s/url: stop it first, or run this where it listens",
+			"a server uses %s, but cannot be reached at the address in %s/url: stop it first, or run this where it listens",
 			data_dir, data_dir);
 	}
 	revocation_write(revocation, now_ms, &line);
@@ -214,9 +214,12 @@ int access_each_line(const char *data_dir, void (*visit)(void *arg, const json_t
 	return r;
 }
 
-/* --- a copy --- */
+/* --- copying --- */
 
-/** Whole lines alone: the server may be writing one. Those of subscriptions begin so. */
+/**
+ * Drops an incomplete last line, which the server may be writing, and if `drops_push` the lines of
+ * push subscriptions.
+ */
 static void keep_lines(struct buffer *bytes, bool drops_push)
 {
 	static const char push[] = "{\"push\":";

@@ -1,4 +1,4 @@
-/* What a token allows. */
+/* Grants: the table of rights, patterns, and reading and writing them as claims. */
 #include "holdfast/grant.h"
 
 #include "holdfast/hide.h"
@@ -119,7 +119,7 @@ void grant_unref(struct grant *grant)
 
 /* --- claims --- */
 
-/** A text that names something and can be printed. */
+/** Whether the value is a text of 1 to GRANT_NAME_MAX bytes without control characters. */
 static bool is_name(const json_t *value)
 {
 	const char *text = json_string_value(value);
@@ -135,7 +135,7 @@ static bool is_name(const json_t *value)
 	return true;
 }
 
-/** Seconds since 1970, perhaps with a fraction (RFC 7519, section 2); -1 if it is none. */
+/** Reads seconds since 1970 (RFC 7519, section 2). Returns ms, or -1 if it is not a time. */
 static int64_t read_time(const json_t *value)
 {
 	double seconds = json_number_value(value);

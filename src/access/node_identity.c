@@ -22,12 +22,12 @@ static void sign(
 	buffer_append(&text, part, len);
 	if (!HMAC(EVP_sha256(), key, NODE_IDENTITY_KEY, (const unsigned char *)text.data, text.len,
 		    sum, NULL)) {
-		abort(); /* there is no memory */
+		abort(); /* out of memory */
 	}
 	buffer_finish(&text);
 }
 
-/** What it is for: a target may be long, and need not be UTF-8. */
+/** Appends a hash of method and target: a target can be long, and need not be UTF-8. */
 static void append_purpose(struct buffer *out, const char *method, const char *target)
 {
 	unsigned char sum[EVP_MAX_MD_SIZE];
@@ -67,7 +67,7 @@ void node_identity_append(struct buffer *out, const unsigned char key[NODE_IDENT
 	buffer_finish(&purpose);
 }
 
-/** The signature is good: what it says. */
+/** Reads the claims, whose signature has been verified. Returns NULL or a message. */
 static const char *read_claims(const json_t *json, const char *method, const char *target,
 	int64_t now_ms, struct node_identity *ret)
 {
@@ -84,11 +84,11 @@ static const char *read_claims(const json_t *json, const char *method, const cha
 	}
 	if (!json_is_integer(iat) || json_integer_value(iat) < now_ms - NODE_IDENTITY_MS ||
 		json_integer_value(iat) > now_ms + NODE_IDENTITY_MS) {
-		return "it is not of this time: are the clocks of the nodes apart?";
+		return "its time is too far from this node's clock: are the clocks of the nodes in step?";
 	}
 	if (!json_is_string(address) || !address_parse(json_string_value(address),
 						json_string_length(address), &ret->client)) {
-		return "it names no address";
+		return "it has no valid address";
 	}
 	ret->is_https = json_is_true(json_object_get(json, "https"));
 	ret->grant = grant_read(json_object_get(json, "grant"), true, &why);
@@ -117,7 +117,7 @@ const char *node_identity_read(const char *text, size_t len,
 	const char *dot = len <= NODE_IDENTITY_MAX ? memchr(text, '.', len) : NULL;
 	*ret = (struct node_identity){0};
 	if (!dot) {
-		return "it has another form";
+		return "it is malformed";
 	}
 	size_t first = (size_t)(dot - text);
 	char *second = xstrndup(dot + 1, len - first - 1);
@@ -125,11 +125,10 @@ const char *node_identity_read(const char *text, size_t len,
 	free(second);
 	sign(key, text, first, wanted);
 	if (!is_sum || CRYPTO_memcmp(sum, wanted, sizeof(sum)) != 0) {
-		return "its signature is wrong: is it of a node on another database?";
+		return "its signature is wrong: does it come from a node on another database?";
 	}
 	json_t *json = decode(text, first);
-	const char *why =
-		json ? read_claims(json, method, target, now_ms, ret) : "it has another form";
+	const char *why = json ? read_claims(json, method, target, now_ms, ret) : "it is malformed";
 	json_decref(json);
 	return why;
 }

@@ -1,4 +1,4 @@
-/* Random texts, their sums, and the files that keep them. */
+/* Secrets: random texts, their SHA-256 sums, and the files that hold them. */
 #include "access_internal.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ int secret_read(const char *path, struct buffer *ret)
 	return r;
 }
 
-/** Writes a file that is not there under its name, whole or not at all. */
+/** Creates a file that does not exist yet, complete or not at all. */
 static int make(int dir_fd, const char *name, const char *text, size_t len)
 {
 	char path[64];
@@ -99,7 +99,7 @@ int secret_read_or_make(const char *dir, const char *name, struct buffer *ret)
 		if (dir_fd >= 0) {
 			close(dir_fd);
 		}
-		/* Another process may have been faster: its file counts. */
+		/* If another process was faster, its file counts. */
 		r = r == 0 || r == -EEXIST ? secret_read(buffer_cstr(&path), ret) : r;
 	}
 	buffer_finish(&path);

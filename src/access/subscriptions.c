@@ -1,4 +1,4 @@
-/* Push subscriptions: at most one for each login, with which it ends. */
+/* Push subscriptions: at most one per login, which ends with the login. */
 #include "access_internal.h"
 
 #include <errno.h>
@@ -64,7 +64,10 @@ void access_take_push(struct access *access, const json_t *push)
 	}
 }
 
-/** A browser that has logged in again has one subscription, and is told once. */
+/**
+ * Removes the same subscription from other logins, so that a browser that has logged in again gets
+ * each message once.
+ */
 static void take_from_others(
 	struct access *access, const struct login *keeper, const char *endpoint)
 {

@@ -1,4 +1,4 @@
-/* Signatures of tokens. */
+/* Signs and verifies tokens, with libjwt. */
 #include "holdfast/token_key.h"
 
 #include "holdfast/buffer.h"
@@ -17,7 +17,7 @@
 
 struct token_key {
 	jwt_alg_t alg;
-	unsigned char *bytes; /* the secret, or the PEM with a NUL behind it */
+	unsigned char *bytes; /* the secret, or the PEM; followed by a NUL */
 	size_t len;
 };
 
@@ -41,7 +41,7 @@ struct token_key *token_key_secret(const void *bytes, size_t len, const char **r
 	return create(JWT_ALG_HS256, bytes, len);
 }
 
-/** JWT_ALG_INVAL if no token may be signed with it. */
+/** The algorithm of a public key; JWT_ALG_INVAL if the key is not accepted. */
 static jwt_alg_t algorithm_of(EVP_PKEY *pkey)
 {
 	char group[32] = "";
@@ -81,9 +81,11 @@ void token_key_destroy(struct token_key *key)
 	}
 }
 
-/* --- the parts of a token --- */
+/* --- parts of a token --- */
 
-/** base64url without padding (RFC 4648, section 5) as JSON; NULL if it is none. */
+/**
+ * Decodes a JSON object in base64url without padding (RFC 4648, section 5). NULL if it is invalid.
+ */
 static json_t *read_part(const char *part, size_t len)
 {
 	struct buffer text = {0};
@@ -110,7 +112,7 @@ static json_t *read_part(const char *part, size_t len)
 	return json;
 }
 
-/** Three parts that are not empty, with dots between them. */
+/** Splits a token into three non-empty parts with dots between them. Returns false if it cannot. */
 static bool split(const char *token, size_t lens[3])
 {
 	static const char digits[] =
@@ -130,7 +132,9 @@ static bool split(const char *token, size_t lens[3])
 	return true;
 }
 
-/** Whether the header names the key's algorithm, and nothing that has to be understood. */
+/**
+ * Whether the header names the key's algorithm, and no extension that would have to be understood.
+ */
 static bool is_for_key(const struct token_key *key, const char *token, size_t len)
 {
 	json_t *header = read_part(token, len);
