@@ -16,7 +16,7 @@
 
 #define HEAD_MAX 16384 /* of an answer */
 
-/** A connection and how long it may be waited for. */
+/** A connection, and its deadline. */
 struct line {
 	int fd;
 	int stop_fd;
@@ -67,7 +67,7 @@ static int wait_for(const struct line *line, short events)
 	}
 }
 
-/** Connects to an address; the socket's number is in the line. */
+/** Connects to an address; the socket is line->fd. */
 static int connect_to(struct line *line, const struct addrinfo *at)
 {
 	int error = 0;
@@ -111,7 +111,7 @@ static int connect_host(const struct post *post, struct line *line)
 
 /* --- TLS --- */
 
-/** Waits for what OpenSSL needs to go on; or a negative errno if it cannot. */
+/** Waits for what OpenSSL needs to go on. Returns 0, or a negative errno if it cannot. */
 static int wait_for_tls(const struct line *line, int result)
 {
 	switch (SSL_get_error(line->tls, result)) {
@@ -130,7 +130,7 @@ static int shake_hands(const struct post *post, struct line *line)
 {
 	int result;
 	line->tls = SSL_new(post->tls);
-	/* Of an address there is no name to ask for (RFC 6066, section 3). */
+	/* SNI is for names, not for addresses (RFC 6066, section 3). */
 	if (!line->tls || SSL_set_fd(line->tls, line->fd) != 1 ||
 		(!post->url->is_literal &&
 			SSL_set_tlsext_host_name(line->tls, post->url->host) != 1) ||
@@ -150,7 +150,7 @@ static int shake_hands(const struct post *post, struct line *line)
 
 /* --- bytes --- */
 
-/** How many bytes were written or read (0: none, and it can be tried again), or a negative errno. */
+/* Both return how many bytes were written or read, 0 to be called again, or a negative errno. */
 static ssize_t write_some(const struct line *line, const char *bytes, size_t len)
 {
 	size_t n = 0;
@@ -193,7 +193,7 @@ static int write_all(const struct line *line, const char *bytes, size_t len)
 	return 0;
 }
 
-/** Reads until the head is whole. A byte at a time must not be waited for longer than all of it. */
+/** Reads until the head is complete. The deadline also holds if a byte comes at a time. */
 static int read_head(const struct line *line, struct buffer *head)
 {
 	while (head->len < HEAD_MAX) {
@@ -257,7 +257,7 @@ int post_send(const struct post *post, int64_t now_s, int64_t *ret_retry_s)
 	struct line line = {.fd = -1, .stop_fd = post->stop_fd};
 	struct buffer head = {0};
 	*ret_retry_s = 0;
-	/* It is not the other's time that this takes. */
+	/* Before the deadline is set: this is not the time of the other machine. */
 	int r = post->url->is_tls && !post_tls_trust_system(post->tls) ? -ENOMEM : 0;
 	r = r < 0 ? r : connect_host(post, &line);
 	r = r < 0 || !post->url->is_tls ? r : shake_hands(post, &line);

@@ -10,7 +10,7 @@
 
 /* --- URLs --- */
 
-/** Digits to the end of the text. */
+/** Whether these bytes are a port number. */
 static bool is_port(const char *text, size_t len)
 {
 	char digits[8];
@@ -21,7 +21,7 @@ static bool is_port(const char *text, size_t len)
 	return atoi(digits) > 0 && atoi(digits) < 65536;
 }
 
-/** Takes `https://`, or `http://` if that may be. Where the host begins; NULL: it is neither. */
+/** Takes `https://`, or `http://` if allowed. Returns where the host begins, or NULL. */
 static const char *take_scheme(const char *text, bool may_be_plain, struct post_url *ret)
 {
 	ret->is_tls = strncmp(text, "https://", 8) == 0;
@@ -31,7 +31,7 @@ static const char *take_scheme(const char *text, bool may_be_plain, struct post_
 	return may_be_plain && strncmp(text, "http://", 7) == 0 ? text + 7 : NULL;
 }
 
-/** Takes a name, or an address if that may be. What follows; NULL: it is none. */
+/** Takes a host name, or an address if allowed. Returns what follows it, or NULL. */
 static const char *take_host(const char *text, bool may_be_address, struct post_url *ret)
 {
 	bool is_v6 = may_be_address && *text == '[';
@@ -85,7 +85,7 @@ bool post_url_parse(const char *text, unsigned also, struct post_url *ret)
 
 /* --- addresses --- */
 
-/** Of nobody in the internet: RFC 6890 and those that followed. */
+/** Whether an address is not public: RFC 6890 and its successors. */
 static bool is_private(const struct address *address)
 {
 	static const char *const ranges[] = {"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10",
@@ -134,7 +134,7 @@ SSL_CTX *post_tls_create(const char *ca_file)
 bool post_tls_trust_system(SSL_CTX *tls)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static char is_done; /* its address is the mark of a context that has them */
+	static char is_done; /* its address marks a context that has the certificates */
 	pthread_mutex_lock(&lock);
 	bool does = SSL_CTX_get_app_data(tls) == &is_done;
 	if (!does && SSL_CTX_set_default_verify_paths(tls) == 1) {

@@ -1,10 +1,14 @@
 /*
- * Which messages there are, and when they are sent.
+ * Decides which push messages are sent, and when.
  *
- * A message waits in one queue, in the order of its time; of a login and a session there is at most one there, the newest.
- * A few senders take those that are due, each on a thread of its own; never two of the same login and session, so that the
- * newer one is the last to arrive. A message whose news is old by then, or whose login has
- * ended, is dropped. What a push service refuses for the moment goes back into the queue for later.
+ * Messages wait in one queue, ordered by when they are due, with at most one for each login and
+ * session: the newest. A few senders, each on a thread of its own, take those that are due, but
+ * never
+ * two of the same login and session at once, so that the newer one arrives last. A message that is
+ * no
+ * longer true by then, or whose login has ended, is dropped. One that a push service refuses for
+ * the
+ * moment goes back into the queue.
  */
 #include "push_internal.h"
 
@@ -26,9 +30,9 @@
 
 #define SENDERS      4
 #define ATTEMPTS_MAX 6
-/* A push service keeps a message so long for a phone that is off (RFC 8030, section 5.2). */
+/* How long a push service keeps a message for a device that is off (RFC 8030, section 5.2). */
 #define TTL_S 86400
-/* What proves who we are is good for so long. */
+/* How long the signed Authorization header is valid. */
 #define PROOF_S     (12 * 3600)
 #define RETRY_MAX_S 3600
 #define LOGIN_ID    65
@@ -36,7 +40,7 @@
 
 enum news { NEWS_NONE, NEWS_RUNNING, NEWS_WAITING, NEWS_IDLE };
 
-/** As the page names them: `status` of a session. */
+/** The values of a session's `status`, which are also sent to the page. */
 static const char *const news_names[] = {
 	[NEWS_RUNNING] = "running", [NEWS_WAITING] = "waiting", [NEWS_IDLE] = "idle"};
 
@@ -52,13 +56,13 @@ struct message {
 struct sender {
 	struct push *push;
 	struct worker *worker; /* NULL: it has ended */
-	struct message *message; /* NULL: it has nothing to do */
-	/* For the thread, and from it. */
+	struct message *message; /* NULL: the sender is free */
+	/* Input and results of the thread. */
 	struct post_url url;
 	struct push_target target;
 	char *topic;
 	int64_t now_s;
-	int result; /* as of push_post() */
+	int result; /* of post_send() */
 	int64_t retry_s;
 };
 
@@ -70,7 +74,7 @@ struct push {
 	struct list queue; /* struct message, by due_ms */
 	size_t queue_len;
 	struct sender senders[SENDERS];
-	uv_timer_t timer; /* for the next one that is due */
+	uv_timer_t timer; /* for the next message that is due */
 	int stop_fd;
 	bool is_stopping;
 };
@@ -123,7 +127,7 @@ static void drop(struct push *push, struct message *message)
 	free_message(message);
 }
 
-/** Behind those that are due no later. */
+/** Puts a message into the queue, behind those that are due no later. */
 static void put_in(struct push *push, struct message *message)
 {
 	struct list *before = push->queue.prev;
@@ -140,7 +144,7 @@ static bool is_same(const struct message *message, const char *login, const char
 	return strcmp(message->session, session) == 0 && strcmp(message->login, login) == 0;
 }
 
-/** A newer one takes the place of an older one (as Topic says to the push service). */
+/** Drops the queued message that a newer one replaces; at the push service, Topic does the same. */
 static void drop_older(struct push *push, const char *login, const char *session)
 {
 	list_for_each_safe(link, tmp, &push->queue) {
@@ -217,14 +221,17 @@ static int64_t loop_now_ms(const struct push *push)
 	return (int64_t)uv_now(push->config.loop);
 }
 
-/** What the push service said may be true no more in a moment. */
+/** Whether trying again can help. */
 static bool is_worth_another(int result)
 {
 	return result == 408 || result == 429 || result >= 500 ||
 	       (result < 0 && result != -EACCES && result != -EINVAL);
 }
 
-/** Twice as long after each attempt, and not before the push service wants it. */
+/**
+ * The pause before the next attempt: doubled with each, and at least what the push service asks
+ * for.
+ */
 static int64_t pause_ms(const struct push *push, const struct message *message, int64_t retry_s)
 {
 	int64_t pause = push->config.limits->push_retry_ms << (message->attempts - 1);
@@ -232,7 +239,7 @@ static int64_t pause_ms(const struct push *push, const struct message *message, 
 	return pause > wanted ? pause : wanted;
 }
 
-/** Nothing that could be used: neither the URL nor whose it is. */
+/** Logs a failure, without the URL and the login, which are secret. */
 static void tell_failed(const struct sender *sender)
 {
 	char answer[32];
@@ -295,7 +302,7 @@ static void handle_done(void *arg)
 	}
 }
 
-/** The same for a login and its session, and not to be guessed from the session's name. */
+/** Makes the Topic, the same for a login and session, from which the session cannot be guessed. */
 static char *make_topic(const struct message *message)
 {
 	unsigned char sum[EVP_MAX_MD_SIZE];
@@ -314,7 +321,7 @@ static bool may_know(const struct grant *grant, const char *session, enum news n
 	       !(news == NEWS_WAITING && (grant->hide & HIDE_TOOLS));
 }
 
-/** Hands a message to a sender, unless it need not be sent any more. */
+/** Hands a message to a sender, or drops it if it is no longer true or no longer allowed. */
 static void begin(struct push *push, struct sender *sender, struct message *message)
 {
 	const struct grant *grant;
@@ -335,7 +342,7 @@ static void begin(struct push *push, struct sender *sender, struct message *mess
 	worker_start(sender->worker);
 }
 
-/** Whether one of the same login and session is on its way, which may arrive later than this one would. */
+/** Whether an older message of the same login and session is being sent, and could arrive later. */
 static bool is_blocked(const struct push *push, const struct message *message)
 {
 	for (size_t i = 0; i < SENDERS; i++) {
@@ -439,7 +446,7 @@ void push_session_changed(struct push *push, const char *session, const char *st
 
 void push_session_deleted(struct push *push, const char *session)
 {
-	note(push, session, NEWS_IDLE); /* what waits was about something else */
+	note(push, session, NEWS_IDLE); /* queued messages are no longer true, and are dropped */
 }
 
 /* --- life --- */

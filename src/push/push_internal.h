@@ -1,4 +1,4 @@
-/* What the files of the push room share. */
+/* Shared by the files of the push room. */
 #ifndef HOLDFAST_PUSH_INTERNAL_H
 #define HOLDFAST_PUSH_INTERNAL_H
 
@@ -7,7 +7,7 @@
 #include "holdfast/post.h"
 #include "holdfast/push_message.h"
 
-/** Whether the operator lets messages go to this host. */
+/** Whether the rules allow messages to this host and port. */
 bool push_rules_allow(const struct push_rules *rules, const struct post_url *url);
 
 #endif

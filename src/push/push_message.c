@@ -12,9 +12,9 @@
 #include <string.h>
 
 #define SUM_BYTES   32
-#define RECORD_SIZE 4096 /* as told in the header */
+#define RECORD_SIZE 4096 /* as the header of the body says */
 #define TAG_SIZE    16
-#define SIGNED_HALF 32 /* of a signature: r, and then s */
+#define SIGNED_HALF 32 /* bytes of r, and of s, in a signature */
 
 struct push_key {
 	EVP_PKEY *pair;
@@ -35,7 +35,7 @@ static EVP_PKEY *key_of(const OSSL_PARAM *params, int selection)
 	return key;
 }
 
-/** NULL if the point is not on the curve. */
+/** Returns NULL if the point is not on the curve. */
 static EVP_PKEY *public_key(const unsigned char point[PUSH_POINT_SIZE])
 {
 	char group[] = "prime256v1";
@@ -48,7 +48,9 @@ static EVP_PKEY *public_key(const unsigned char point[PUSH_POINT_SIZE])
 	return key_of(params, EVP_PKEY_PUBLIC_KEY);
 }
 
-/** The point of a private number, which has to be one; false if it is not. */
+/**
+ * Computes the public point of a private number. Returns false if the number is not a valid key.
+ */
 static bool point_of(
 	const EC_GROUP *group, const BIGNUM *number, unsigned char point[PUSH_POINT_SIZE])
 {
@@ -81,7 +83,7 @@ static EVP_PKEY *pair_of(const BIGNUM *number, const unsigned char point[PUSH_PO
 	return key;
 }
 
-/** NULL if these bytes are not a private key. */
+/** Makes a key pair from a private number. Returns NULL if the number is not a valid key. */
 static EVP_PKEY *key_pair(const unsigned char scalar[32], unsigned char point[PUSH_POINT_SIZE])
 {
 	EC_GROUP *group = EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1);
@@ -96,7 +98,7 @@ static EVP_PKEY *key_pair(const unsigned char scalar[32], unsigned char point[PU
 	return key;
 }
 
-/** A number that is no key, which happens once in four billion, is replaced by its sum. */
+/* A hash that is not a valid key, which happens once in four billion times, is hashed again. */
 struct push_key *push_key_create(const char *text, size_t len)
 {
 	unsigned char scalar[EVP_MAX_MD_SIZE];
@@ -164,7 +166,7 @@ static void hmac(
 	HMAC(EVP_sha256(), key, (int)key_len, data, len, sum, NULL);
 }
 
-/** HKDF's second step (RFC 5869) for at most 32 bytes: `info` and the number 1. */
+/** HKDF-Expand (RFC 5869) for at most 32 bytes of output: one block, of `info` and the number 1. */
 static void expand(
 	const unsigned char key[SUM_BYTES], const struct buffer *info, unsigned char ret[SUM_BYTES])
 {
@@ -184,7 +186,7 @@ static void expand_name(
 	buffer_finish(&info);
 }
 
-/** The key and the nonce of the only record: RFC 8291, section 3.4. */
+/** Derives the key and the nonce of the only record (RFC 8291, section 3.4). */
 static void derive(const struct push_target *target, const unsigned char own[PUSH_POINT_SIZE],
 	const unsigned char shared[32], const unsigned char salt[16], unsigned char key[SUM_BYTES],
 	unsigned char nonce[SUM_BYTES])
@@ -206,7 +208,7 @@ static void derive(const struct push_target *target, const unsigned char own[PUS
 	buffer_finish(&info);
 }
 
-/** Appends the text and the mark of a last record, encrypted, and the tag. */
+/** Encrypts the text and the delimiter of the last record, and appends them and the tag. */
 static int seal(const unsigned char *key, const unsigned char *nonce, const char *text, size_t len,
 	struct buffer *out)
 {
@@ -251,9 +253,11 @@ int push_encrypt(const struct push_target *target, const struct push_seed *seed,
 	return r;
 }
 
-/* --- who we are --- */
+/* --- VAPID --- */
 
-/** ES256 (RFC 7518, section 3.4): both numbers in 32 bytes each, and not the DER that OpenSSL makes. */
+/**
+ * Signs with ES256, whose signature is r and s in 32 bytes each (RFC 7518, section 3.4), not DER.
+ */
 static bool sign(EVP_PKEY *key, const struct buffer *text, unsigned char ret[2 * SIGNED_HALF])
 {
 	unsigned char der[128];

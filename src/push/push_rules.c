@@ -1,4 +1,4 @@
-/* Where messages may go: hosts that the operator names, and what their URLs look like. */
+/* The hosts and addresses to which the operator allows push messages. */
 #include "push_internal.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyz0123456789.-"
 
-/** Digits to the end of the text. */
+/** Whether all of the text is a port number. */
 static bool is_port(const char *text)
 {
 	size_t digits = strspn(text, "0123456789");
@@ -64,7 +64,7 @@ static bool matches(const char *rule, const struct post_url *url)
 	if (strcmp(colon ? colon + 1 : "443", url->port) != 0) {
 		return false;
 	}
-	if (rule[0] == '*') { /* and a label at least before the dot */
+	if (rule[0] == '*') { /* stands for at least one label */
 		return host > len - 1 &&
 		       memcmp(url->host + host - (len - 1), rule + 1, len - 1) == 0;
 	}

@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* --- the start --- */
+/* --- startup --- */
 
 static struct hook *find_hook(const struct webhooks *webhooks, const char *name)
 {
@@ -20,7 +20,7 @@ static struct hook *find_hook(const struct webhooks *webhooks, const char *name)
 	return NULL;
 }
 
-/** What the file says of a hook that there is no more is forgotten. */
+/** Takes a line of the file. Lines of hooks that no longer exist are ignored. */
 static void take_line(void *arg, const struct cursor_line *line)
 {
 	struct hook *hook = find_hook(arg, line->hook);
@@ -33,7 +33,10 @@ static void take_line(void *arg, const struct cursor_line *line)
 	}
 }
 
-/** A hook that is new knows all that there is; one that is known, of a session that is new, nothing. */
+/**
+ * Starts a new hook at the end of a session's log, and a known hook that lacks a cursor at its
+ * start.
+ */
 static void take_session(const struct session_object *object, void *arg)
 {
 	const struct webhooks *webhooks = arg;
@@ -62,7 +65,7 @@ static bool keep_track(void *value, void *arg)
 	size_t len = strlen(track->session);
 	if (!session_table_get_object(sessions, track->session, len, &object) &&
 		!session_table_is_unreadable(sessions, track->session, len)) {
-		free(track->session); /* deleted while nobody could tell us */
+		free(track->session); /* the session was deleted while the server was down */
 		free(track);
 		return false;
 	}
@@ -75,7 +78,7 @@ static bool keep_track(void *value, void *arg)
 	return true;
 }
 
-/** The file begins with what counts now. */
+/** Rewrites the file with the current cursors. */
 static void write_file(struct webhooks *webhooks)
 {
 	struct buffer lines = {0};
@@ -88,7 +91,7 @@ static void write_file(struct webhooks *webhooks)
 	int r = cursors_begin(webhooks->cursors, &lines);
 	if (r < 0) {
 		diag(DIAG_WARN,
-			"%s/webhooks.jsonl cannot be written: %s. After another start, messages of webhooks may be sent twice, and new URLs begin anew",
+			"%s/webhooks.jsonl cannot be written: %s. After the next start, webhooks may get messages twice, and new URLs start over",
 			webhooks->config.data_dir, strerror(-r));
 	}
 	buffer_finish(&lines);
@@ -104,7 +107,7 @@ static void add_hook(struct webhooks *webhooks, const char *url)
 	webhooks->hooks[webhooks->hook_count++] = hook;
 }
 
-/** What can fail, before there is anything on the loop. */
+/** Opens all that can fail, before anything is on the loop. */
 static int open_files(struct webhooks *webhooks, char **ret_why)
 {
 	const struct webhook_rules *rules = webhooks->config.rules;
@@ -152,7 +155,7 @@ int webhooks_create(
 	}
 	r = cursors_open(
 		config->loop, config->data_dir, take_line, webhooks, &webhooks->cursors, ret_why);
-	*ret_webhooks = webhooks; /* its handles are on the loop: it ends as one that has worked */
+	*ret_webhooks = webhooks; /* even if it fails: its handles on the loop have to be closed */
 	if (r < 0) {
 		return r;
 	}
@@ -198,7 +201,7 @@ void webhooks_session_deleted(struct webhooks *webhooks, const char *session_id)
 	cursors_forget(webhooks->cursors, session_id);
 }
 
-/* --- the end --- */
+/* --- shutdown --- */
 
 void webhooks_stop(struct webhooks *webhooks)
 {

@@ -1,6 +1,9 @@
 /*
- * webhooks.jsonl: lines are appended on a thread of its own, and what counts no more goes when the file has grown. A
- * cursor that is lost, with the machine or a full disk, costs a message that is sent twice, with the same id.
+ * webhooks.jsonl, the file of cursors. A thread of its own appends lines, and rewrites the file
+ * without
+ * obsolete lines when it has grown large. If a cursor is lost, in a crash of the machine or with a
+ * full
+ * disk, a message is sent twice, with the same id.
  */
 #include "webhook_internal.h"
 
@@ -16,9 +19,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A file of fewer bytes is not written anew, and none before it has become twice as large. */
+/* A file is rewritten when it has doubled since the last time, but not below this size (bytes). */
 #define ANEW_MIN ((size_t)256 * 1024)
-/* Lines that cannot be written are kept up to this size. */
+/* Most bytes of lines that are kept while they cannot be written. */
 #define WAITING_MAX ((size_t)1024 * 1024)
 
 struct cursors {
@@ -28,9 +31,9 @@ struct cursors {
 	bool is_working;
 	bool is_stopping;
 	struct diag_limit warned;
-	/* For the thread, and from it. */
+	/* Input and results of the thread. */
 	struct buffer writing;
-	size_t anew_size;
+	size_t anew_size; /* the file is rewritten when it is larger (bytes) */
 	int status;
 };
 
@@ -65,7 +68,7 @@ static void append_gone(struct buffer *out, const char *session)
 	sealed_line_end(out, start);
 }
 
-/** A line, taken apart; the strings are of `json`. NULL if it is damaged. */
+/** Parses a line; the strings belong to the JSON that is returned. NULL if it is damaged. */
 static json_t *read_line(
 	const char *line, size_t len, struct cursor_line *ret, const char **ret_gone)
 {
@@ -87,8 +90,8 @@ static json_t *read_line(
 /** The newest line of each hook and session. */
 struct newest {
 	struct hash *lines; /* char *, by hook and session */
-	struct hash *hooks; /* the same, of hooks */
-	const char *gone; /* that is taken out of all hooks */
+	struct hash *hooks; /* char *, lines without a session, by hook */
+	const char *gone; /* the deleted session of the line that is being read; NULL: none */
 	size_t damaged;
 };
 
@@ -130,7 +133,7 @@ static void note_line(struct newest *newest, char *text, size_t len)
 	json_decref(json);
 }
 
-/** Calls `visit` for what counts: hooks first. Returns how many lines are damaged. */
+/** Calls `visit` for the newest lines, those of hooks first. Returns how many lines are damaged. */
 static size_t each_newest(struct buffer *bytes,
 	void (*visit)(void *arg, const char *text, size_t len, const struct cursor_line *line),
 	void *arg)
@@ -179,7 +182,7 @@ static void write_anew(struct cursors *cursors)
 	if (stat(cursors->path, &st) < 0 || (size_t)st.st_size <= cursors->anew_size) {
 		return;
 	}
-	cursors->anew_size = 2 * (size_t)st.st_size; /* if it fails, later */
+	cursors->anew_size = 2 * (size_t)st.st_size; /* retry much later if this fails */
 	if (line_file_read(cursors->path, &bytes) == 0) {
 		each_newest(&bytes, keep_line, &kept);
 		if (line_file_replace(cursors->path, &kept) == 0) {
@@ -217,11 +220,11 @@ static void end_worker(struct cursors *cursors)
 	}
 }
 
-/** What could not be written comes first with the next lines. */
+/** Puts the lines that could not be written in front of the next ones. */
 static void keep_for_later(struct cursors *cursors)
 {
 	diag_limited(&cursors->warned, DIAG_WARN,
-		"%s cannot be written: %s. If the server ends before it can, messages of webhooks are sent twice",
+		"%s cannot be written: %s. If the server ends before that is fixed, webhooks may get messages twice",
 		cursors->path, strerror(-cursors->status));
 	if (cursors->writing.len + cursors->waiting.len < WAITING_MAX) {
 		if (cursors->waiting.len) {
@@ -249,7 +252,7 @@ static void handle_done(void *arg)
 	}
 }
 
-/* --- what hooks do with it --- */
+/* --- interface --- */
 
 struct giving {
 	void (*visit)(void *arg, const struct cursor_line *line);
@@ -279,7 +282,7 @@ int cursors_open(uv_loop_t *loop, const char *data_dir,
 	size_t damaged = bytes.len ? each_newest(&bytes, give_line, &giving) : 0;
 	if (damaged) {
 		diag(DIAG_WARN,
-			"%s: %zu damaged lines are left out; messages may be sent twice, and a URL whose line is lost begins anew",
+			"%s: %zu damaged lines are ignored; messages may be sent twice, and a URL whose line is lost starts over",
 			path, damaged);
 	}
 	buffer_finish(&bytes);
@@ -302,7 +305,7 @@ int cursors_begin(struct cursors *cursors, const struct buffer *lines)
 
 void cursors_note(struct cursors *cursors, const struct cursor_line *line)
 {
-	if (cursors->waiting.len < WAITING_MAX) { /* else the disk hangs */
+	if (cursors->waiting.len < WAITING_MAX) { /* dropped if the disk hangs */
 		cursors_append(&cursors->waiting, line);
 	}
 	start(cursors);

@@ -1,4 +1,4 @@
-/* What a message says, and how it is signed (Standard Webhooks 1.0). */
+/* The messages of webhooks, and their signatures (Standard Webhooks 1.0). */
 #include "webhook_internal.h"
 
 #include "holdfast/base64url.h"
@@ -17,9 +17,9 @@
 #define SECRET_PREFIX   "whsec_"
 #define SECRET_FILE_MAX 4096
 
-/* --- which events --- */
+/* --- choosing events --- */
 
-/** Whether an agent that has stopped so was not asked to. */
+/** Whether the event says that the agent stopped without being asked to. */
 static bool is_failure(const struct event *event)
 {
 	static const char *const reasons[] = {
@@ -120,7 +120,7 @@ void webhook_append_headers(struct buffer *out, const struct webhook_secrets *se
 
 /* --- secrets --- */
 
-/** Reads base64 with its padding; the length, or 0. */
+/** Decodes base64 with padding. Returns the length, or 0 if it is invalid or too long. */
 static size_t read_base64(const char *text, size_t len, unsigned char ret[WEBHOOK_SECRET_MAX])
 {
 	unsigned char bytes[WEBHOOK_SECRET_MAX * 2];
@@ -138,7 +138,7 @@ static size_t read_base64(const char *text, size_t len, unsigned char ret[WEBHOO
 	return size;
 }
 
-/** NULL, or what is wrong with it. */
+/** Takes a line of the secret file. Returns NULL, or a message. */
 static const char *take_line(const char *line, size_t len, struct webhook_secrets *ret)
 {
 	static const size_t prefix = sizeof(SECRET_PREFIX) - 1;
@@ -152,7 +152,7 @@ static const char *take_line(const char *line, size_t len, struct webhook_secret
 			      ? read_base64(line + prefix, len - prefix, ret->all[ret->count].bytes)
 			      : 0;
 	if (size < WEBHOOK_SECRET_MIN) {
-		return "a line of it is no secret: whsec_ and 24 to 64 bytes in base64";
+		return "a line is not a secret: whsec_ followed by 24 to 64 bytes in base64";
 	}
 	ret->all[ret->count++].len = size;
 	return NULL;
@@ -187,7 +187,7 @@ int webhook_secrets_read(const char *path, struct webhook_secrets *ret, char **r
 	}
 	OPENSSL_cleanse(text, sizeof(text));
 	if (r == 0 && !fault && !ret->count) {
-		fault = "it has no secret: a line of whsec_ and 24 to 64 bytes in base64";
+		fault = "it has no secret: a line of whsec_ followed by 24 to 64 bytes in base64";
 	}
 	if (r < 0 || fault) {
 		*ret_why = xprintf("--webhook-secret: %s: %s", path, fault ? fault : strerror(-r));

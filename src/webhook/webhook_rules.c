@@ -1,4 +1,4 @@
-/* Which URLs there may be, and which addresses their hosts may have. */
+/* The options of webhooks: which URLs are accepted, and which addresses their hosts may have. */
 #include "webhook_internal.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static void add_range(struct address_range **ranges, size_t *count, const char *
 	*count += address_range_parse(text, &(*ranges)[*count]);
 }
 
-/** Whether the host is this machine, by what the URL itself says. */
+/** Whether the URL itself names this machine: localhost, or a loopback address. */
 static bool is_loopback(const struct post_url *url)
 {
 	struct address_range four;
@@ -39,11 +39,11 @@ const char *webhook_take_url(struct webhook_rules *rules, const char *text)
 	}
 	while (rules->urls[count]) {
 		if (strcmp(rules->urls[count++], text) == 0) {
-			return "it is given twice";
+			return "the URL is given twice";
 		}
 	}
 	if (count == WEBHOOK_URLS_MAX) {
-		return "there may be 8";
+		return "at most 8 URLs are allowed";
 	}
 	rules->urls[count] = xstrdup(text);
 	return NULL;
@@ -63,7 +63,7 @@ const char *webhook_url_fault(const struct webhook_rules *rules, const char *tex
 {
 	struct post_url url;
 	if (!parse(text, &url)) {
-		return "it is no URL";
+		return "it is not a valid URL";
 	}
 	if (!url.is_tls && !is_loopback(&url) && !rules->may_be_plain) {
 		return "plain HTTP to another machine has to be allowed with --webhook-http";
@@ -71,7 +71,7 @@ const char *webhook_url_fault(const struct webhook_rules *rules, const char *tex
 	return rules->secret_file ? NULL : "it needs --webhook-secret";
 }
 
-/** What a URL itself names may be private: an address, and localhost. */
+/* If the URL itself is that of an address or localhost, this may be private. */
 int webhook_url_read(const struct webhook_rules *rules, const char *text, struct post_url *ret,
 	struct address_range **ret_addresses, size_t *ret_count)
 {

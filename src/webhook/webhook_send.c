@@ -1,7 +1,11 @@
 /*
- * A hook at work. Sessions with news wait in one list, by when they are due; a few senders take them from there. A
- * sender looks for the next event that is a message, in memory or on disk, sends it, and puts the session back if
- * there is more. What cannot be delivered is due again after a pause, and the next message of its session behind it.
+ * Delivers the messages of a hook. Sessions with new events wait in one list, ordered by when they
+ * are
+ * due, from which a few senders take them. A sender looks for the next event that causes a message,
+ * in
+ * memory or on disk, sends the message, and puts the session back if more events follow. If a
+ * delivery
+ * fails, the session is due again after a pause; its later messages wait behind that one.
  */
 #include "webhook_internal.h"
 
@@ -12,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Events that are looked through at once. */
+/* Events that are searched at a time. */
 #define LOOK_EVENTS 256
-/* Events without news after which the file is told how far it has come. */
+/* Events without a message after which the cursor is written to the file. */
 #define STORE_EVERY 1000
-/* A message is given up when it is old, but not before it was tried so often. */
+/* Fewest attempts before a message that is too old is given up. */
 #define ATTEMPTS_MIN      8
 #define RETRY_AFTER_MAX_S 3600
 
@@ -27,7 +31,7 @@ static int64_t loop_now_ms(const struct hook *hook)
 	return (int64_t)uv_now(hook->webhooks->config.loop);
 }
 
-/* --- the list of what is due --- */
+/* --- list of due sessions --- */
 
 static void count_behind(struct hook *hook, int change)
 {
@@ -40,7 +44,7 @@ static void count_behind(struct hook *hook, int change)
 	metrics_set(webhooks->config.metrics, METRIC_WEBHOOK_BEHIND, behind);
 }
 
-/** Behind those that are due as soon. */
+/** Puts a session into the list, behind those that are due no later. */
 static void put_in(struct track *track, int64_t due_ms)
 {
 	struct list *at = track->hook->due.prev;
@@ -48,7 +52,7 @@ static void put_in(struct track *track, int64_t due_ms)
 	while (at != &track->hook->due && list_entry(at, struct track, link)->due_ms > due_ms) {
 		at = at->prev;
 	}
-	list_append(at->next, &track->link); /* in front of the one behind `at` */
+	list_append(at->next, &track->link); /* directly behind `at` */
 	count_behind(track->hook, 1);
 }
 
@@ -58,7 +62,11 @@ static void take_out(struct track *track)
 	count_behind(track->hook, -1);
 }
 
-/** `why` NULL: it does not fail any more. Says so for the first one of a hook, and the last. */
+/**
+ * Records whether the session's message fails (`why` NULL: no longer). Logs when the first session
+ * of
+ * a hook begins to fail, and when the last one has recovered.
+ */
 static void set_failing(struct track *track, const char *why)
 {
 	struct hook *hook = track->hook;
@@ -94,7 +102,7 @@ struct track *hook_add_track(struct hook *hook, const char *session)
 	return track;
 }
 
-/* --- how far it has got --- */
+/* --- cursors --- */
 
 static void store(struct track *track)
 {
@@ -106,7 +114,7 @@ static void store(struct track *track)
 							.seq = track->seq});
 }
 
-/** A session whose epoch is another one keeps its numbers (holdfast repair), or has less (restore). */
+/** A log with a new epoch has kept its seqs (holdfast repair), or has fewer events (restore). */
 static void take_epoch(struct track *track, uint64_t epoch, uint64_t head)
 {
 	track->head = head;
@@ -116,9 +124,9 @@ static void take_epoch(struct track *track, uint64_t epoch, uint64_t head)
 	}
 }
 
-/* --- a sender is done --- */
+/* --- results --- */
 
-/** The session waits for its next turn, if there is anything to do. */
+/** Frees the sender. The session goes back into the list if more is to be done. */
 static void release(struct sender *sender, int64_t pause_ms)
 {
 	struct track *track = sender->track;
@@ -141,14 +149,14 @@ static int64_t pause_ms(const struct track *track)
 	return pause < limits->webhook_retry_max_ms ? pause : limits->webhook_retry_max_ms;
 }
 
-/** Nothing that could be used: not the path, which may be a secret. */
+/** Describes a failure, without the path of the URL, which may be a secret. */
 static void describe(const struct sender *sender, char ret[160])
 {
 	int result = sender->result;
 	if (result < 0) {
 		snprintf(ret, 160, "%s",
 			result == -EACCES
-				? "the host has no address that it may have (--webhook-address)"
+				? "the host has no allowed address (see --webhook-address)"
 				: strerror(-result));
 	} else {
 		snprintf(ret, 160, "answer %d", result);
@@ -254,7 +262,7 @@ static void handle_run(void *arg)
 		sender->now_s, &sender->retry_s);
 }
 
-/* --- looking for a message --- */
+/* --- searching the log --- */
 
 static void begin_post(struct sender *sender)
 {
@@ -276,7 +284,10 @@ static void begin_post(struct sender *sender)
 	worker_start(sender->worker);
 }
 
-/** Goes through events, whose references it takes, up to one that is a message. Whether there is one. */
+/**
+ * Advances over events, whose references it takes, to one that causes a message. False if none
+ * does.
+ */
 static bool take_events(struct sender *sender, struct event **events, size_t count)
 {
 	struct track *track = sender->track;
@@ -317,7 +328,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 	hook_send_due(hook);
 }
 
-/** Reads what comes next. True: it was in memory, and nothing of it was a message. */
+/** Searches the next events. Returns true if they were in memory, and none causes a message. */
 static bool look_once(struct sender *sender, struct session *session)
 {
 	struct track *track = sender->track;
@@ -331,7 +342,7 @@ static bool look_once(struct sender *sender, struct session *session)
 		.format = FORMAT_MARKDOWN,
 		.gaps = true};
 	if (page.to < page.from) {
-		track->seq = page.to; /* they are pruned */
+		track->seq = page.to; /* they have been pruned */
 		return true;
 	}
 	size_t count = session_log_get_hot(log, &page, events);
@@ -353,14 +364,14 @@ static bool look_once(struct sender *sender, struct session *session)
 	return false;
 }
 
-/** The session cannot be looked at: it comes back, or never was. */
+/** The session cannot be read for now, or no longer exists. */
 static void look_later(struct sender *sender)
 {
 	struct track *track = sender->track;
 	struct hook *hook = sender->hook;
 	if (session_table_is_unreadable(
 		    hook->webhooks->config.sessions, track->session, strlen(track->session))) {
-		track->head = track->seq; /* it is told of when it is back */
+		track->head = track->seq; /* hook_note_head() is called when it can be read again */
 	} else {
 		hash_remove(hook->tracks, track->session, strlen(track->session));
 		track->is_gone = true;
@@ -390,7 +401,7 @@ static void look(struct sender *sender)
 	release(sender, 0);
 }
 
-/* --- the hook --- */
+/* --- hooks --- */
 
 static struct sender *find_sender(struct hook *hook)
 {
@@ -442,7 +453,7 @@ void hook_note_head(struct hook *hook, const char *session, uint64_t epoch, uint
 	}
 }
 
-/** Lets go of what a sender has of a session that is no more. */
+/** Cancels a sender's read of a session that has been deleted. */
 static void abandon(struct sender *sender)
 {
 	if (sender->read) {
