@@ -1,8 +1,10 @@
 /*
- * What the server counts of its own work, and how GET /metrics tells it (docs/metrics.md): counters,
- * gauges and histograms, in base units, all in one table. Only the loop's thread writes, so that to
- * count costs an addition; what another thread measures, it hands over with its work. No name or
- * label comes from outside, so there are no more of them with more clients or sessions.
+ * The server's metrics, which GET /metrics shows (docs/metrics.md): counters, gauges and
+ * histograms, in
+ * base units, all in one table. Only the loop's thread updates them, so that counting costs an
+ * addition; other threads hand over what they measure with the results of their work. No name or
+ * label
+ * comes from outside, so their number does not grow with clients or sessions.
  */
 #ifndef HOLDFAST_METRICS_H
 #define HOLDFAST_METRICS_H
@@ -12,50 +14,50 @@
 
 #include <stdint.h>
 
-/* METRIC(id, kind, name, labels, help); rows of one name stand together. */
+/* METRIC(id, kind, name, labels, help); rows of the same name must be adjacent. */
 #define METRICS_TABLE(METRIC)                                                                    \
-	METRIC(SESSIONS, gauge, "sessions", "", "Sessions that there are")                       \
+	METRIC(SESSIONS, gauge, "sessions", "", "Sessions, in memory or not")                    \
 	METRIC(SESSIONS_LOADED, gauge, "sessions_loaded", "", "Sessions that are in memory")     \
 	METRIC(SESSIONS_DAMAGED, gauge, "sessions_damaged", "",                                  \
 		"Sessions that are set aside, or whose log has been found damaged")              \
 	METRIC(CONNECTIONS, gauge, "connections", "", "Connections that are open")               \
 	METRIC(OBSERVERS, gauge, "observers", "{transport=\"websocket\"}",                       \
-		"Observers that are connected, by what carries their events")                    \
+		"Observers that are connected, by transport")                                    \
 	METRIC(OBSERVERS_ACP, gauge, "observers", "{transport=\"acp\"}", "")                     \
 	METRIC(OBSERVERS_AI, gauge, "observers", "{transport=\"ai\"}", "")                       \
 	METRIC(OBSERVERS_DS, gauge, "observers", "{transport=\"durable-streams\"}", "")          \
 	METRIC(OBSERVERS_SSE, gauge, "observers", "{transport=\"sse\"}", "")                     \
 	METRIC(OBSERVERS_BEHIND, gauge, "observers_behind", "",                                  \
-		"Observers that have not been handed the newest events yet")                     \
+		"Observers that have not been sent the newest events yet")                       \
 	METRIC(PRODUCERS, gauge, "producers", "", "Sockets and streams that append")             \
 	METRIC(EVENTS_APPENDED, counter, "events_appended_total", "",                            \
 		"Events that have become durable")                                               \
 	METRIC(EVENTS_DELIVERED, counter, "events_delivered_total", "",                          \
-		"Events that were handed to observers, live and in pages; an event counts once " \
+		"Events that were sent to observers, live and in pages; an event counts once "   \
 		"for each observer")                                                             \
 	METRIC(EVENTS_RENDERED, counter, "events_rendered_total", "",                            \
-		"Messages that were made HTML of for pages and for events.html")                 \
+		"Messages that were rendered to HTML, for pages and for events.html")            \
 	METRIC(BYTES_SENT, counter, "bytes_sent_total", "", "Bytes sent over all connections")   \
 	METRIC(BYTES_RECEIVED, counter, "bytes_received_total", "",                              \
 		"Bytes received over all connections")                                           \
 	METRIC(LOADS_NEWEST, counter, "loads_total", "{kind=\"newest\"}",                        \
-		"Loads that were asked for, by where they begin")                                \
+		"Loads, by where they begin")                                                    \
 	METRIC(LOADS_AFTER, counter, "loads_total", "{kind=\"after\"}", "")                      \
 	METRIC(LOADS_BEFORE, counter, "loads_total", "{kind=\"before\"}", "")                    \
 	METRIC(RESETS_EPOCH, counter, "resets_total", "{reason=\"epoch\"}",                      \
-		"Positions of clients that did not fit")                                         \
+		"Loads whose position was not valid, by reason")                                 \
 	METRIC(RESETS_AHEAD, counter, "resets_total", "{reason=\"ahead\"}", "")                  \
 	METRIC(RESETS_PRUNED, counter, "resets_total", "{reason=\"pruned\"}", "")                \
 	METRIC(BACKLOG_BYTES, gauge, "store_backlog_bytes", "", "Bytes that wait for the disk")  \
 	METRIC(STORE_FAILED, gauge, "store_failed", "", "1 while the journal cannot be written") \
 	METRIC(RECEIVING_BYTES, gauge, "receiving_bytes", "",                                    \
-		"Memory of messages and bodies that are not whole yet")                          \
+		"Memory of messages and bodies that are incomplete")                             \
 	METRIC(SENDING_BYTES, gauge, "sending_bytes", "",                                        \
-		"Memory of what connections are sent and have not taken yet")                    \
+		"Memory of data that connections have not taken yet")                            \
 	METRIC(NODE_REQUESTS, counter, "node_requests_total", "",                                \
-		"Requests over HTTP that were passed on to the node that has the session")       \
+		"Requests over HTTP that were forwarded to the node that has the session")       \
 	METRIC(NODE_SOCKETS, gauge, "node_sockets", "",                                          \
-		"WebSockets to nodes that have sessions which are asked for here")               \
+		"WebSockets to other nodes, for sessions that clients use here")                 \
 	METRIC(NODE_FAILURES, counter, "node_failures_total", "",                                \
 		"Requests and WebSockets for which another node could not be reached, or was "   \
 		"lost")                                                                          \
@@ -93,12 +95,12 @@
 	HISTOGRAM(PERMISSION_WAIT_SECONDS, hours, "permission_wait_seconds",                   \
 		"How long permission requests waited for their answer, or to be cancelled")    \
 	HISTOGRAM(LOOP_LAG_SECONDS, seconds, "loop_lag_seconds",                               \
-		"How long one turn of the event loop took; so long what came meanwhile had to wait")
+		"How long one turn of the event loop took; what came meanwhile had to wait")
 
-/* WORD(id, name, label, help): one value for each word of a list that grows as they come. */
-#define WORDS_TABLE(WORD)                                                                          \
-	WORD(REFUSALS, "refusals_total", "code", "Refusals that clients were told, by their code") \
-	WORD(CLOSES, "closes_total", "code",                                                       \
+/* WORD(id, name, label, help): one value for each word, added when the word is first counted. */
+#define WORDS_TABLE(WORD)                                                                   \
+	WORD(REFUSALS, "refusals_total", "code", "Refusals sent to clients, by their code") \
+	WORD(CLOSES, "closes_total", "code",                                                \
 		"WebSockets that have ended, by the close code; 1006: without one")
 
 #define METRIC_ID(id, ...)    METRIC_##id,
@@ -114,13 +116,13 @@ enum words { WORDS_TABLE(WORD_ID) WORDS_COUNT };
 #define HISTOGRAM_BUCKETS 15
 
 struct histogram {
-	uint64_t buckets[HISTOGRAM_BUCKETS + 1]; /* not added up; the last: above all bounds */
+	uint64_t buckets[HISTOGRAM_BUCKETS + 1]; /* not cumulative; the last is above all bounds */
 	double sum;
 };
 
 struct word_count;
 
-/** Functions accept NULL, for whoever does not count. */
+/** The functions that count accept NULL. */
 struct metrics {
 	uint64_t values[METRIC_COUNT];
 	uint64_t limits[LIMIT_COUNT]; /* how often each was reached */
@@ -139,7 +141,7 @@ static inline void metrics_add(struct metrics *metrics, enum metric id, uint64_t
 	}
 }
 
-/** Of a gauge. */
+/** Sets a gauge. */
 static inline void metrics_set(struct metrics *metrics, enum metric id, uint64_t value)
 {
 	if (metrics) {
@@ -147,7 +149,7 @@ static inline void metrics_set(struct metrics *metrics, enum metric id, uint64_t
 	}
 }
 
-/** LIMIT_NONE: none was. */
+/** Counts that a limit was reached; LIMIT_NONE is not shown. */
 static inline void metrics_limit(struct metrics *metrics, enum limit limit)
 {
 	if (metrics) {
@@ -155,16 +157,18 @@ static inline void metrics_limit(struct metrics *metrics, enum limit limit)
 	}
 }
 
+/** Adds a value to a histogram. */
 void metrics_observe(struct metrics *metrics, enum histogram_id id, double value);
-/** Counts a word, which must be one of the program's own; it is copied. */
+/** Counts a word, which must be one of the program's own; copies it. */
 void metrics_count_word(struct metrics *metrics, enum words id, const char *word);
-/** A refusal that a client is told, and the limit that it comes from. */
+/** Counts a refusal that is sent to a client, and the limit that caused it (or LIMIT_NONE). */
 void metrics_refused(struct metrics *metrics, const char *code, enum limit limit);
-/** Appends all of them in Prometheus' text format 0.0.4. */
+/** Appends all metrics in Prometheus' text format 0.0.4. `metrics` must not be NULL. */
 void metrics_write(const struct metrics *metrics, struct buffer *out);
 /**
- * Appends what the system knows of the process. Reads /proc, where counting the open files takes as
- * long as there are many: not for the loop's thread.
+ * Appends the metrics of the process. Reads /proc, which takes long if many files are open, so it
+ * is
+ * not for the loop's thread.
  */
 void metrics_write_process(struct buffer *out);
 

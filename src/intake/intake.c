@@ -20,7 +20,7 @@ static int refuse_input(struct refusal *refusal, int error)
 
 /* --- producers --- */
 
-/* Of so few events each is looked at; more get a table. */
+/* Up to this many events are searched one by one; larger batches get a hash table. */
 #define FEW_EVENTS 16
 
 static void place_of(enum batch_name kind, const char *name, struct buffer *out)
@@ -79,15 +79,15 @@ static enum permission_state state_of_question(
 }
 
 /**
- * A permission request must not ask what has been asked, nor an answer answer what has not: in the
- * session, and in the events of the same batch that come before.
+ * Refuses a permission request whose id was used before, and an answer whose request is unknown or
+ * resolved, in the session or in earlier events of the batch. The same goes for elicitations.
  */
 static int check_permission(struct batch *batch, size_t i, struct refusal *refusal)
 {
 	const struct input_event *in = &batch->entries[i].in;
 	struct permission_count *count = &batch->questions;
 	if (in->type == EVENT_TURN_END || in->type == EVENT_AGENT_STOPPED) {
-		count->open = 0; /* those that are open end with their turn */
+		count->open = 0; /* open requests end with their turn */
 	}
 	bool is_asked = asks(in->type);
 	if (!is_asked && !answers(in->type)) {
@@ -119,7 +119,7 @@ static int check_permission(struct batch *batch, size_t i, struct refusal *refus
 	return 0;
 }
 
-/** An end of a turn that does not say why is an ordinary one. */
+/** Adds the stop_reason end_turn to an end of a turn that has none. */
 static void complete_turn_end(struct input_event *in)
 {
 	if (in->type != EVENT_TURN_END || json_span_get(in->span, "stop_reason")) {
@@ -140,10 +140,10 @@ static int check_disk(struct session *session, struct refusal *refusal)
 		return 0;
 	}
 	return refuse_limit(refusal, LIMIT_max_disk,
-		"the server's data has grown to its limit; it is taken again when there is room");
+		"the server's data has reached its size limit; try again when there is room");
 }
 
-/** What a producer may not have more of, in this session or in all. */
+/** Refuses an event if the limit of names of the session, or of open blocks, is reached. */
 static int check_room(
 	const struct session *session, const struct input_event *in, struct refusal *refusal)
 {
@@ -152,11 +152,11 @@ static int check_room(
 		     in->type == EVENT_TOOL_CALL_UPDATE || in->type == EVENT_RUN_START;
 	if (names && !session_has_room_for_names(session)) {
 		return refuse_limit(refusal, LIMIT_names,
-			"this session knows as many keys and ids as it may; go on in another one");
+			"this session has as many keys and ids as it may have; continue in another session");
 	}
 	if (is_text && !session_has_room_for_block(session)) {
 		return refuse_limit(refusal, LIMIT_open_blocks,
-			"too many sessions have text that is not a whole block yet; send it again in a moment");
+			"too many sessions have text whose block is incomplete; send it again in a moment");
 	}
 	return 0;
 }
@@ -252,8 +252,7 @@ static int put_text(struct session *session, enum event_type type, const char *t
 	uint64_t seq;
 	bool duplicate;
 	if (message_id && strlen(message_id) > MESSAGE_ID_MAX) {
-		message_id = NULL; /* an agent's ids are its own; without one, its texts are one
-				      message */
+		message_id = NULL; /* an agent's id is not refused; without one, texts join */
 	}
 	return session_input(session,
 		&(struct input_event){.type = type,
@@ -365,7 +364,7 @@ int intake_remove_prompt(struct session *session, const struct request *request,
 	return r < 0 ? refuse_input(refusal, r) : 0;
 }
 
-/** Resolves an open request. Its data is ours: it is not checked, and not read again. */
+/** Resolves an open permission request. The data is made here, so it needs no checks. */
 static int append_resolution(struct session *session, const char *request_id, const char *option_id,
 	const struct author *by)
 {
@@ -387,7 +386,9 @@ static int append_resolution(struct session *session, const char *request_id, co
 	return r;
 }
 
-/** The same for an elicitation. What was answered is for the agent alone, and is not kept. */
+/**
+ * Resolves an open elicitation. The content of the answer is for the agent only, and not stored.
+ */
 static int append_elicited(struct session *session, const char *request_id, const char *action,
 	const struct author *by)
 {

@@ -1,6 +1,7 @@
 /*
- * Idempotency: the same key again adds nothing, whether the first one is in the same append, on its
- * way to the disk, or in a log that has long been pruned.
+ * Idempotency keys: an event whose key was used before adds nothing, whether the first one is in
+ * the
+ * same batch, not yet durable, or pruned long ago.
  */
 #include "batch.h"
 
@@ -11,13 +12,13 @@ static int conflict(const struct input_event *in, struct refusal *refusal)
 		in->key);
 }
 
-/** Whether a key that was stored before, by whatever rule, is that of this input. */
+/** Refuses the input unless its content is that with which the key was stored before. */
 static int compare(const struct input_event *in, const struct key_sum *had, struct refusal *refusal)
 {
 	struct key_sum sum;
 	if (key_sum_make(in, had->rule, &sum) < 0) {
 		return refuse(refusal, "storage_failed",
-			"the key \"%.80s\" was stored by a later version of the server, which this one cannot compare; nothing was stored",
+			"the key \"%.80s\" was stored by a newer version of the server, and this one cannot compare it; nothing was stored",
 			in->key);
 	}
 	return sum.value == had->value ? 0 : conflict(in, refusal);

@@ -1,13 +1,13 @@
 /*
- * Runs fence producers: once a run has started, only what names it is taken, so that a late event
- * of the run before it, still on its way somewhere, is refused and never shown.
+ * Runs fence producers: once a run has started, only events that name it are accepted, so that late
+ * events of an earlier run, still in transit, are refused and never shown.
  */
 #include "batch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/** Whether a run of this name was started, here or before; a negative errno. */
+/** Returns 1 if a run of this name was started, in the batch or before, 0 if not, or an error. */
 static int was_started(const struct batch *batch, size_t i, const char *run_id)
 {
 	struct log_key had;
@@ -26,9 +26,8 @@ static int refuse_run(
 			run_id);
 	}
 	return refuse(refusal, "stale_run",
-		"the run \"%.60s\" is over%s%.60s; its late events are refused", run_id,
-		batch->run_id ? ", since then there is the run " : "",
-		batch->run_id ? batch->run_id : "");
+		"the run \"%.60s\" is over, and its events are refused%s%.60s", run_id,
+		batch->run_id ? "; the current run is " : "", batch->run_id ? batch->run_id : "");
 }
 
 static bool is_current(const struct batch *batch, const char *run_id)
@@ -42,7 +41,7 @@ static void set_run(struct batch *batch, const char *run_id)
 	batch->run_id = run_id ? xstrdup(run_id) : NULL;
 }
 
-/** The same run_start again is that of a producer which has come back. */
+/** Starts a run. A run_start of the current run adds nothing: its producer has reconnected. */
 static int start(struct batch *batch, size_t i, struct refusal *refusal)
 {
 	struct batch_entry *entry = &batch->entries[i];
@@ -70,7 +69,7 @@ static int end(struct batch *batch, size_t i, struct refusal *refusal)
 		return 0;
 	}
 	int was = was_started(batch, i, run_id);
-	entry->is_known = true; /* it is over already */
+	entry->is_known = true; /* the run is over already */
 	return was > 0   ? 0
 	       : was < 0 ? refuse_storage(refusal, STORAGE_NAMES)
 			 : refuse_run(batch, run_id, false, refusal);

@@ -1,4 +1,4 @@
-/* A snapshot meets a session: what its log holds is what the session has names of. */
+/* Applies a snapshot to a session, whose names say what its log has. */
 #include "holdfast/intake.h"
 
 #include "holdfast/hash.h"
@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** What snapshot_match() asks. */
+/** Answers the queries of snapshot_match(). */
 struct holder {
 	struct session *session;
-	int error; /* a name could not be read */
-	bool has_messages;
-	struct hash *seen; /* the holder itself, by message id */
-	char **messages; /* in the order of their first input */
+	int error; /* negative errno if a name could not be read */
+	bool has_messages; /* `messages` has been filled in */
+	struct hash *seen; /* set of the ids in `messages` */
+	char **messages; /* ids, in the order of their first input */
 	size_t count;
 };
 
@@ -78,7 +78,9 @@ static int name_run(const json_t *data, json_t *events, struct refusal *refusal)
 	return 0;
 }
 
-/** The events are ours: which of them is refused is of no use to the producer. */
+/**
+ * Appends the events. The index of a bad one would not help the producer, which did not send them.
+ */
 static int append(struct session *session, const json_t *data, const struct limits *limits,
 	json_t *events, struct snapshot_result *ret, struct refusal *refusal)
 {
@@ -120,7 +122,7 @@ int intake_snapshot(struct session *session, const json_t *data, const struct li
 	int r = snapshot_match(data, limits, &log, &match, ret_bad, refusal);
 	holder_finish(&holder);
 	if (holder.error) {
-		/* Whatever else is wrong with it may be for want of the names. */
+		/* Any other refusal may only be a consequence of the missing names. */
 		*ret_bad = SNAPSHOT_NO_INDEX;
 		if (r == 0) {
 			json_decref(match.events);

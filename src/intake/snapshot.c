@@ -6,24 +6,24 @@
 #include <errno.h>
 #include <string.h>
 
-/** One message on its way to input events. */
+/** The state while a snapshot is translated to input events. */
 struct matching {
 	const struct limits *limits;
 	const struct snapshot_log *log;
 	struct refusal *refusal;
-	struct hash *messages; /* ids of the snapshot */
+	struct hash *messages; /* sets of the ids in the snapshot */
 	struct hash *calls;
 	struct hash *results;
 	json_t *events;
-	/* The message that is looked at. */
+	/* The current message. */
 	const char *message_id;
 	bool is_known;
 	bool is_user;
-	struct buffer prompt; /* a user's texts; they are one event */
-	json_t *behind_prompt; /* what comes with it */
+	struct buffer prompt; /* a user's texts, which become one event */
+	json_t *behind_prompt; /* a user's other blocks, which follow the prompt */
 };
 
-/** Puts an id into a set; false if it is there. */
+/** Adds an id to a set. Returns false if it was in it already. */
 static bool set_add(struct hash *set, const char *id)
 {
 	return !hash_put(set, id, strlen(id), set);
@@ -39,7 +39,7 @@ static bool log_knows(const struct matching *m, enum snapshot_id kind, const cha
 	return m->log->known(m->log->ctx, kind, id);
 }
 
-/** Takes over `data`. */
+/** Adds an input event. Takes over the reference to `data`. */
 static int emit(struct matching *m, const char *type, json_t *data)
 {
 	json_t *event = json_pack(
@@ -87,7 +87,9 @@ static int put_thinking(struct matching *m, const json_t *block)
 	return emit(m, "agent_thought_chunk", json_pack("{s:O}", "text", text));
 }
 
-/** The id of a tool call in a member of a block; NULL, refused, if there is none. */
+/**
+ * Reads a tool call's id from a member of a block. Returns NULL, with a refusal, if it is invalid.
+ */
 static const char *tool_id(struct matching *m, const json_t *block, const char *member)
 {
 	const json_t *id = json_object_get(block, member);
@@ -129,7 +131,9 @@ static int put_tool_use(struct matching *m, const json_t *block)
 	return emit(m, "tool_call", data);
 }
 
-/** What a tool gave, as content of a tool call; NULL if it is neither text nor blocks. */
+/**
+ * Converts a tool's result to the content of a tool call; NULL if it is neither text nor blocks.
+ */
 static json_t *result_content(const json_t *content)
 {
 	json_t *out = json_array();
@@ -186,7 +190,7 @@ static int put_tool_result(struct matching *m, const json_t *block)
 			failed ? "failed" : "completed", "content", content));
 }
 
-/** A block of another type (an image, a document …) is shown by whoever knows it. */
+/** Takes a block of another type (an image, a document …), which is passed on as it is. */
 static int put_other(struct matching *m, json_t *block)
 {
 	if (m->is_known) {
@@ -219,12 +223,12 @@ static int put_block(struct matching *m, json_t *block)
 		return put_tool_result(m, block);
 	}
 	if (strcmp(type, "redacted_thinking") == 0) {
-		return 0; /* only its model can read it */
+		return 0; /* only the model can read it */
 	}
 	return put_other(m, block);
 }
 
-/* --- a message --- */
+/* --- messages --- */
 
 static int put_content(struct matching *m, const json_t *content)
 {
@@ -247,7 +251,7 @@ static int put_content(struct matching *m, const json_t *content)
 	return r;
 }
 
-/** A user's prompt, and what came with it: behind the tool results of the turn before. */
+/** Adds a user's prompt and other blocks, after the tool results in the same message. */
 static int put_prompt(struct matching *m)
 {
 	int r = 0;
@@ -288,7 +292,7 @@ static int put_usage(struct matching *m, const json_t *message)
 	return emit(m, "usage", data);
 }
 
-/** A message that ends its turn says so; one that waits for a tool does not. */
+/** Adds a turn_end if the message's stop_reason ends the turn; waiting for a tool does not. */
 static int put_turn_end(struct matching *m, const json_t *message)
 {
 	static const char *const reasons[][2] = {
@@ -332,7 +336,7 @@ static int put_message(struct matching *m, const json_t *message)
 
 /* --- the snapshot --- */
 
-/** Reads the ids of all messages, before anything else: each has one, and each its own. */
+/** Checks, before anything else, that each message has an id of its own. */
 static int check_ids(struct matching *m, const json_t *messages, size_t *ret_bad)
 {
 	size_t i;
@@ -359,8 +363,9 @@ static int check_ids(struct matching *m, const json_t *messages, size_t *ret_bad
 }
 
 /**
- * The first `count` messages must be the log's first. One that leaves no event (it is empty, or all
- * it has came before by its tool ids) is not in the log's order, and may be anywhere.
+ * Checks that the first `count` messages are the log's first, in order. A message that causes no
+ * event
+ * (it is empty, or all its tool calls and results are known) is not in the log, and is skipped.
  */
 static int match_first(struct matching *m, const json_t *messages, size_t count, size_t *ret_bad)
 {

@@ -1,4 +1,4 @@
-/* What producers and agents report of usage, before it is counted. */
+/* Checks the usage that producers and agents report. */
 #include "batch.h"
 
 #include "holdfast/usage_total.h"
@@ -28,7 +28,9 @@ static void count(struct usage_total *total, const struct input_event *in)
 	}
 }
 
-/** Counts ahead in a copy, so that all of the batch fits the bounds of a total, or none. */
+/**
+ * Adds up usage in a copy of the total, so that the whole batch is within its bounds, or refused.
+ */
 int batch_check_usage(struct batch *batch, size_t i, struct refusal *refusal)
 {
 	const struct input_event *in = &batch->entries[i].in;

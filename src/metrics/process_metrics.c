@@ -1,4 +1,4 @@
-/* The process as the system sees it, under the names that Prometheus' own libraries give it. */
+/* Metrics of the process, from /proc, under the names that Prometheus' client libraries use. */
 #include "holdfast/metrics.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@ static void write_one(
 		help, name, kind, name, value);
 }
 
-/** A file of /proc, cut to fit; "" if it cannot be read. */
+/** Reads a file of /proc, truncated to `size`; "" if it cannot be read. */
 static void read_proc(const char *path, char *text, size_t size)
 {
 	FILE *file = fopen(path, "re");
@@ -27,10 +27,10 @@ static void read_proc(const char *path, char *text, size_t size)
 	}
 }
 
-/** When the machine was started, in seconds since 1970. */
+/** When the machine was booted, in seconds since 1970. */
 static double boot_time(void)
 {
-	char text[65536]; /* in front of it is a line for each processor */
+	char text[65536]; /* large, as a line for each processor precedes btime */
 	read_proc("/proc/stat", text, sizeof(text));
 	const char *at = strstr(text, "\nbtime ");
 	return at ? strtod(at + 7, NULL) : 0;
@@ -61,7 +61,7 @@ void metrics_write_process(struct buffer *out)
 	double ticks = (double)sysconf(_SC_CLK_TCK);
 	struct rlimit files = {0};
 	read_proc("/proc/self/stat", text, sizeof(text));
-	const char *at = strrchr(text, ')'); /* what is in front of it is the program's name */
+	const char *at = strrchr(text, ')'); /* ends the program's name */
 	/* Fields 14, 15, 22, 23 and 24 of proc(5). */
 	int count = at ? sscanf(at + 1,
 				 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d"
@@ -80,6 +80,7 @@ void metrics_write_process(struct buffer *out)
 	}
 	write_one(out, "open_fds", "gauge", "Open file descriptors", count_open_files());
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		write_one(out, "max_fds", "gauge", "The most there may be", (double)files.rlim_cur);
+		write_one(out, "max_fds", "gauge", "Maximum number of open file descriptors",
+			(double)files.rlim_cur);
 	}
 }
