@@ -165,13 +165,14 @@ static int read_file(const char *path, char text[SECRET_FILE_MAX + 1])
 		return -errno;
 	}
 	size_t len = 0;
-	ssize_t n;
+	ssize_t n = 0;
 	while (len < SECRET_FILE_MAX && (n = read(fd, text + len, SECRET_FILE_MAX - len)) > 0) {
 		len += (size_t)n;
 	}
+	int r = n < 0 ? -errno : len == SECRET_FILE_MAX ? -EFBIG : 0;
 	close(fd);
 	text[len] = '\0';
-	return len == SECRET_FILE_MAX ? -EFBIG : 0;
+	return r;
 }
 
 int webhook_secrets_read(const char *path, struct webhook_secrets *ret, char **ret_why)

@@ -295,6 +295,7 @@ test('a name with a private address is connected to only if that is allowed; htt
 		[['--webhook', 'https://hooks.example.org', '--webhook-secret', file], /with a path/],
 		[['--webhook', 'https://a/x', '--webhook', 'https://a/x', '--webhook-secret', file], /given twice/],
 		[['--webhook', 'https://a/x', '--webhook-secret', join(dir, 'none')], /No such file/],
+		[['--webhook', 'https://a/x', '--webhook-secret', dir], /Is a directory/],
 		[['--webhook', 'https://a/x', '--webhook-secret', file, '--store', 'postgresql://x/y'], /--store/],
 		[['--webhook-address', 'x', '--webhook', 'https://a/x', '--webhook-secret', file], /give an address/],
 	]) {
