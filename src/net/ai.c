@@ -146,8 +146,7 @@ static int take_answers(
 		}
 	}
 	if (!known) {
-		return refuse(refusal, "unknown_request",
-			"there is no question that this message answers");
+		return refuse(refusal, "unknown_request", "no known question matches this message");
 	}
 	if (request->turn && request->turn != session_turn(conn->session)) {
 		return refuse(refusal, "already_resolved",
@@ -357,7 +356,7 @@ static void post_message(struct conn *conn, struct session *session)
 static void get_stream(struct conn *conn, struct session *session)
 {
 	if (conn->http->framing.body != HTTP_NO_BODY) {
-		http_refuse(conn, "bad_request", "a stream is asked for without a body");
+		http_refuse(conn, "bad_request", "a request for a stream must not have a body");
 		return;
 	}
 	conn_hold_session(conn, session);

@@ -83,7 +83,7 @@ static int check_subs(struct conn *conn, const struct json_span *events, size_t 
 		if (sub && tells_whose && !json_span_says(sub, conn->grant->sub)) {
 			*ret_bad = i;
 			return refuse(refusal, "forbidden",
-				"\"sub\" says whose token it was; this one is of somebody else");
+				"\"sub\" can only be the subject of your own token");
 		}
 	}
 	return 0;

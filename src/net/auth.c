@@ -126,11 +126,11 @@ const char *auth_check(
 	bool has_origin = http_head_field(head, "origin");
 	if (!copy_host(head, host) || !is_our_name(conn, host)) {
 		*ret_why =
-			"this server is not asked for by this name; serve --allow-host adds names to localhost, 127.0.0.1 and [::1]";
+			"this server does not answer to this host name; serve --allow-host adds names to localhost, 127.0.0.1 and [::1]";
 		return "forbidden_host";
 	}
 	*ret_why =
-		"a page of another site may not use this server; serve --allow-origin lets one in";
+		"a page of another site may not use this server; serve --allow-origin allows its origin";
 	if (has_origin && !http_head_copy(head, "origin", origin, sizeof(origin))) {
 		return "forbidden_origin";
 	}

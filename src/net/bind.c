@@ -212,7 +212,7 @@ static const char *remove_stale(const struct sockaddr_un *address)
 		return NULL; /* no file; or else bind() reports the error */
 	}
 	if (!S_ISSOCK(st.st_mode)) {
-		return "there is a file that is no socket";
+		return "the path exists and is not a socket";
 	}
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0) {

@@ -175,7 +175,8 @@ static int take_list(
 	struct buffer out = {0};
 	size_t i;
 	if (request->list.cursor && !session_cursor_read(request->list.cursor, &cursor)) {
-		return refuse(refusal, "bad_request", "cursor is the nextCursor of an answer");
+		return refuse(refusal, "bad_request",
+			"cursor must be the nextCursor of an earlier answer");
 	}
 	session_list_page(conn->server->sessions, SESSIONS_BY_CHANGE, &cursor, &filter,
 		limits->list_max, &page);
@@ -248,7 +249,7 @@ static int check_additional(
 		}
 		if (!is_root) {
 			return refuse(refusal, "bad_request",
-				"additionalDirectories are what the operator of the server has named (docs/agents.md), and no others");
+				"additionalDirectories can only be directories that the server's operator has named (docs/agents.md)");
 		}
 	}
 	return 0;
@@ -416,7 +417,7 @@ static int take_request(struct conn *conn, struct editor_request *request, const
 		return 0;
 	}
 	if (!conn->editor->is_initialized) {
-		return refuse(refusal, "bad_message", "the first message is initialize");
+		return refuse(refusal, "bad_message", "the first message must be initialize");
 	}
 	int passed = request->session_id ? editor_pass_on(conn, request, text, len, refusal) : 0;
 	if (passed) {

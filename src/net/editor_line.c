@@ -256,7 +256,7 @@ static int begin_seeking(
 	struct editor_door *door = conn->editor;
 	const struct limits *limits = conn->server->limits;
 	if (!find_line(conn, id) && door->line_count + door->count >= EDITOR_SESSIONS_MAX) {
-		return refuse(refusal, "server_busy", "an editor has at most %d sessions open",
+		return refuse(refusal, "server_busy", "an editor can have at most %d sessions open",
 			EDITOR_SESSIONS_MAX);
 	}
 	strcpy(door->sought, id);

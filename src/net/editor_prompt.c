@@ -67,14 +67,15 @@ int editor_prompt(struct conn *conn, struct editor_session *at, struct editor_re
 		request->wish.prompt.prompt_id = prompt_id = made;
 	}
 	if (editor_view_count_prompts(view) >= EDITOR_WAITS_MAX) {
-		return refuse(refusal, "queue_full", "at most %d prompts of an editor wait",
-			EDITOR_WAITS_MAX);
+		return refuse(refusal, "queue_full",
+			"an editor can have at most %d prompts waiting", EDITOR_WAITS_MAX);
 	}
 	if (conn_take_prompt(conn, &request->wish, &seq, &is_duplicate, refusal) < 0) {
 		return -EINVAL;
 	}
 	if (!editor_view_add_prompt(view, request->id, prompt_id)) {
-		return refuse(refusal, "queue_full", "too much of this editor waits");
+		return refuse(
+			refusal, "queue_full", "too many requests of this editor are waiting");
 	}
 	session_find_prompt(conn->session, prompt_id, &had);
 	if (had.place == PROMPT_REMOVED) {
@@ -192,7 +193,9 @@ int editor_set(struct conn *conn, struct editor_session *at, const struct editor
 		editor_view_of(at), request->id, kind, wish->setting.id, value, waits, &out);
 	free(value);
 	editor_send(conn, &out);
-	return has_room ? 0 : refuse(refusal, "queue_full", "too much of this editor waits");
+	return has_room ? 0
+			: refuse(refusal, "queue_full",
+				  "too many requests of this editor are waiting");
 }
 
 /* --- answers --- */

@@ -322,7 +322,7 @@ int editor_open(struct conn *conn, const struct editor_request *request, struct 
 	if (had) {
 		editor_close(had);
 	} else if (door->count >= EDITOR_SESSIONS_MAX) {
-		return refuse(refusal, "server_busy", "an editor has at most %d sessions open",
+		return refuse(refusal, "server_busy", "an editor can have at most %d sessions open",
 			EDITOR_SESSIONS_MAX);
 	}
 	if (!room_in_session(conn->server, session)) {

@@ -525,7 +525,7 @@ void conn_check_grant(struct conn *conn);
 
 /* append.c */
 #define TOO_MANY_SESSIONS \
-	"there is no room for another session: they are too many, in all or of yours, or too large"
+	"there is no room for another session: too many exist, in total or of yours, or too large ones"
 /**
  * Creates the session conn->session_id and sets conn->session. It becomes durable together with the
  * events appended in the same tick.
@@ -552,7 +552,7 @@ void conn_refuse_storage(
 
 /* ws_observer.c */
 #define SESSION_UNREADABLE \
-	"the session cannot be read from the server's disk; it is tried again, come back later"
+	"the session cannot be read from the server's disk; the server keeps trying, so come back later"
 /** If the session exists but cannot be read, refuses and closes the socket and returns true. */
 bool ws_refuse_unreadable(struct conn *conn);
 /** Sends an observer who is present, if it watches that and it has changed. */

@@ -120,7 +120,7 @@ static void handle_connected(uv_poll_t *poll, int status, int events)
 		close(fd);
 	} else if (status < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error) {
 		close(fd);
-		link->why = error ? strerror(error) : "it cannot be connected to";
+		link->why = error ? strerror(error) : "cannot connect to it";
 		connect_next(link);
 	} else if (transport_adopt(link->server->transport, &link->sock, &link_transport_ops, fd,
 			   false) < 0) {

@@ -499,11 +499,11 @@ static void handle_message(void *owner, const char *text, size_t len)
 	struct mirror_message message;
 	mirror_at_end_of_tick(mirror);
 	if (mirror_read(text, len, &message) < 0) {
-		give_up(mirror, "what it says of a session cannot be read");
+		give_up(mirror, "its message about a session cannot be parsed");
 		return;
 	}
 	if (!take(mirror, &message)) {
-		give_up(mirror, "what it says of a session does not follow");
+		give_up(mirror, "its message about a session is out of order");
 	}
 	mirror_finish(&message);
 }

@@ -35,7 +35,7 @@ static const char *take(struct conn *conn, const char *text, size_t len, const c
 {
 	const unsigned char *key = session_table_node_key(conn->server->sessions);
 	if (!key) {
-		return "this server shares its store with nobody";
+		return "this server does not share its store";
 	}
 	const char *why = node_identity_read(
 		text, len, key, method, target, clock_now_ms(conn->server->clock), ret);
@@ -52,7 +52,7 @@ static const char *read_identity(struct conn *conn)
 	const struct http_field *field = http_head_field(head, NODE_IDENTITY_FIELD);
 	struct node_identity identity;
 	if (http_count_fields(head, NODE_IDENTITY_FIELD) != 1) {
-		return "the request does not say whose it is";
+		return "the request has no identity, or several";
 	}
 	char *target = http_copy_target(head);
 	const char *why = take(conn, head->text + field->value.at, field->value.len,
@@ -70,7 +70,7 @@ bool node_admit(struct conn *conn)
 	size_t len;
 	const char *why = read_identity(conn);
 	if (!why && !http_find_session(conn, &len)) {
-		why = "the request is about no session";
+		why = "the request is not about a session";
 	}
 	if (why) {
 		diag_limited(&conn->server->node_warned, DIAG_WARN,

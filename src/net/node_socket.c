@@ -164,7 +164,7 @@ static void take_frames(struct node_socket *s, char *bytes, size_t len)
 		}
 	}
 	if (r < 0 && s->link) {
-		lose(s, "what it sends are no frames");
+		lose(s, "it sends invalid WebSocket frames");
 	}
 }
 
@@ -176,9 +176,9 @@ static void take_answer(struct node_socket *s, char *bytes, size_t len)
 	buffer_append(&s->head, bytes, len);
 	char *end = memmem(s->head.data, s->head.len, "\r\n\r\n", 4);
 	if (!end && s->head.len > ANSWER_HEAD_MAX) {
-		lose(s, "its answer has no end");
+		lose(s, "the head of its answer is too long");
 	} else if (end && strncmp(buffer_cstr(&s->head), good, sizeof(good) - 1) != 0) {
-		lose(s, "it does not take the WebSocket");
+		lose(s, "it refuses the WebSocket");
 	} else if (end) {
 		size_t used = (size_t)(end + 4 - s->head.data) - had; /* part of this input */
 		s->is_open = true;

@@ -112,7 +112,7 @@ void room_note_half_open(struct conn *conn)
 		return;
 	}
 	struct conn *oldest = list_entry(server->half_open.next, struct conn, half_open_link);
-	static const char message[] = "too many connections have not said what they want";
+	static const char message[] = "too many connections have not sent a request or token";
 	room_note_known(oldest);
 	if (oldest->ws) {
 		struct refusal refusal = {0};

@@ -50,11 +50,13 @@ static void take(struct content_check *check, const struct blob *blob)
 	check->size += blob->size;
 	if (strcmp(type, "resource") != 0 &&
 		(strncmp(blob->mime_type, type, len) != 0 || blob->mime_type[len] != '/')) {
-		refuse(&check->refusal, "bad_request", "block %zu of content is no %s, but %s",
-			check->at + 1, type, blob->mime_type);
+		refuse(&check->refusal, "bad_request",
+			"block %zu of content is not of the type %s, but %s", check->at + 1, type,
+			blob->mime_type);
 	} else if (check->size > most) {
 		refuse_limit(&check->refusal, LIMIT_prompt_blobs,
-			"the images and files of a prompt may have %zu bytes, together", most);
+			"the images and files of a prompt can have at most %zu bytes in total",
+			most);
 	}
 	bool is_told = strcmp(type, "resource") == 0 && json_object_get(block, "mime_type");
 	if (!is_told) {

@@ -98,7 +98,7 @@ static void handle_setting(
 	} else if (request->type == REQUEST_AUTHENTICATE &&
 		   !agent_host_has_room(agents, conn->session)) {
 		refuse_limit(refusal, LIMIT_agents,
-			"as many agents run as may; log in again when one has stopped");
+			"too many agents are running; log in again when one has stopped");
 	} else if (agent_host_set(agents, conn->session, request, &author) < 0) {
 		refuse(refusal, "queue_full",
 			"the agent has not answered the previous setting yet");

@@ -54,7 +54,7 @@ int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t 
 	if (had.place == PROMPT_UNKNOWN &&
 		!agent_host_has_room(conn->server->agents, conn->session)) {
 		return refuse_limit(refusal, LIMIT_agents,
-			"as many agents run as may; send it again when one has stopped");
+			"too many agents are running; send it again when one has stopped");
 	}
 	struct author author = conn_author(conn);
 	int r = intake_prompt(conn->session, &whole, &author, ret_seq, ret_duplicate, refusal);

@@ -278,7 +278,7 @@ static void handle_close(struct conn *conn, const char *payload, size_t len)
 	if (!conn->is_closing) {
 		conn_close(conn, (unsigned)(code < 0 ? -code : code),
 			code == -WS_CLOSE_NOT_UTF8 ? "the reason is not UTF-8"
-			: code < 0                 ? "a wrong close frame"
+			: code < 0                 ? "an invalid close frame"
 						   : "");
 	}
 	if (conn->is_dead) {
@@ -394,8 +394,7 @@ static void take_deflated(struct conn *conn, const char *bytes, size_t len)
 		refuse_frame(conn, -WS_CLOSE_TOO_LARGE, message_max(conn));
 	} else if (r < 0 || !utf8_is_valid(text.data, text.len)) {
 		fail(conn, WS_CLOSE_NOT_UTF8,
-			r < 0 ? "a message is not compressed as deflate says"
-			      : "a message is not UTF-8");
+			r < 0 ? "a message is not valid deflate data" : "a message is not UTF-8");
 	} else {
 		take_message(conn, buffer_cstr(&text), text.len);
 	}

@@ -62,7 +62,7 @@ static void take(struct conn *conn, const struct mirror_message *message)
 		say_reached(conn, message->viewer);
 		break;
 	default:
-		conn_close(conn, WS_CLOSE_POLICY, "only the owner of a session says that");
+		conn_close(conn, WS_CLOSE_POLICY, "only the owner of a session sends this");
 		break;
 	}
 }
@@ -74,7 +74,7 @@ static void tap_message(struct conn *conn, const char *text, size_t len)
 		return;
 	}
 	if (mirror_read(text, len, &message) < 0) {
-		conn_close(conn, WS_CLOSE_POLICY, "this is no message of " MIRROR_PROTOCOL);
+		conn_close(conn, WS_CLOSE_POLICY, "not a message of " MIRROR_PROTOCOL);
 		return;
 	}
 	take(conn, &message);

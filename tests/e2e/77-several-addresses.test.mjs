@@ -148,7 +148,7 @@ test('the file of a server that was killed is replaced; that of a living one, an
 	for (const name of ['file', 'folder', 'link', 'dangling']) {
 		const { code, stderr } = await other(join(dir, name));
 		assert.equal(code, 1, name);
-		assert.match(stderr, /no socket|in use/, name);
+		assert.match(stderr, /not a socket|in use/, name);
 	}
 	assert.equal(readFileSync(file, 'utf8'), 'precious');
 });
