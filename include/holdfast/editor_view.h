@@ -94,6 +94,8 @@ bool editor_view_add_prompt(struct editor_view *view, const char *id, const char
 /** Calls `visit` for each prompt whose turn has not begun. It must not change the view. */
 void editor_view_each_waiting(
 	const struct editor_view *view, void (*visit)(void *arg, const char *prompt_id), void *arg);
+/** Whether one more request, a prompt or a setting, can wait. */
+bool editor_view_has_room(const struct editor_view *view);
 /** Returns the number of waiting prompts, including those whose turn is running. */
 size_t editor_view_count_prompts(const struct editor_view *view);
 /** Whether the running turn belongs to one of them. */

@@ -51,6 +51,16 @@ static void handle_prompt_stored(struct conn_wait *wait, int status)
 	}
 }
 
+/** Refuses a request that would wait, before anything of it is done. */
+static int check_room(const struct editor_view *view, struct refusal *refusal)
+{
+	return editor_view_has_room(view)
+		       ? 0
+		       : refuse(refusal, "queue_full",
+				 "at most %d requests of an editor can wait in a session",
+				 EDITOR_WAITS_MAX);
+}
+
 int editor_prompt(struct conn *conn, struct editor_session *at, struct editor_request *request,
 	struct refusal *refusal)
 {
@@ -66,17 +76,13 @@ int editor_prompt(struct conn *conn, struct editor_session *at, struct editor_re
 			(unsigned long long)uv_hrtime(), n);
 		request->wish.prompt.prompt_id = prompt_id = made;
 	}
-	if (editor_view_count_prompts(view) >= EDITOR_WAITS_MAX) {
-		return refuse(refusal, "queue_full",
-			"an editor can have at most %d prompts waiting", EDITOR_WAITS_MAX);
+	if (check_room(view, refusal) < 0) {
+		return -EINVAL;
 	}
 	if (conn_take_prompt(conn, &request->wish, &seq, &is_duplicate, refusal) < 0) {
 		return -EINVAL;
 	}
-	if (!editor_view_add_prompt(view, request->id, prompt_id)) {
-		return refuse(
-			refusal, "queue_full", "too many requests of this editor are waiting");
-	}
+	editor_view_add_prompt(view, request->id, prompt_id);
 	session_find_prompt(conn->session, prompt_id, &had);
 	if (had.place == PROMPT_REMOVED) {
 		end_prompt(at, conn, prompt_id, NULL);
@@ -182,6 +188,9 @@ int editor_set(struct conn *conn, struct editor_session *at, const struct editor
 	if (!agent_host_agent(agents, conn->session)) {
 		return refuse(refusal, "no_agent", "%s", agent_host_lack(agents));
 	}
+	if (check_room(editor_view_of(at), refusal) < 0) {
+		return -EINVAL;
+	}
 	if (agent_host_set(agents, conn->session, wish, &author) < 0) {
 		return refuse(refusal, "queue_full",
 			"the agent has not answered the previous setting yet");
@@ -189,13 +198,11 @@ int editor_set(struct conn *conn, struct editor_session *at, const struct editor
 	struct buffer out = {0};
 	char *value = kind == EDITOR_OPTION ? json_text(wish->setting.value, NULL) : NULL;
 	bool waits = session_agent_is_running(conn->session);
-	bool has_room = editor_view_add_setting(
+	editor_view_add_setting(
 		editor_view_of(at), request->id, kind, wish->setting.id, value, waits, &out);
 	free(value);
 	editor_send(conn, &out);
-	return has_room ? 0
-			: refuse(refusal, "queue_full",
-				  "too many requests of this editor are waiting");
+	return 0;
 }
 
 /* --- answers --- */

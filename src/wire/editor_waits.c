@@ -76,10 +76,15 @@ static void put_stop(struct buffer *out, const char *id, const char *reason)
 
 /* --- waits --- */
 
+bool editor_view_has_room(const struct editor_view *view)
+{
+	return view->wait_count < EDITOR_WAITS_MAX;
+}
+
 static struct editor_wait *add(
 	struct editor_view *view, enum kind kind, const char *id, const char *name)
 {
-	if (view->wait_count >= EDITOR_WAITS_MAX) {
+	if (!editor_view_has_room(view)) {
 		return NULL;
 	}
 	struct editor_wait *wait = xcalloc(1, sizeof(*wait));

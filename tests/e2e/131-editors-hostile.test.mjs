@@ -122,6 +122,24 @@ test('nothing but initialize is taken first, and there is an end to everything',
 	assert.ok(refused.every(({ error }) => error.data.code === 'server_busy'));
 });
 
+test('a prompt that is refused because too many requests wait is not in the queue', async (t) => {
+	const server = await start(t, { agent: demoAgent('--rate 20') });
+	const socket = await connect(t, server, hello, open);
+	const status = async () => (await server.request('GET', '/api/sessions/s')).body;
+	for (let i = 0; i < 63; i++) {
+		await socket.sendRaw(JSON.stringify(prompt(`first ${i}`, [{ type: 'text', text: 'markdown' }], { prompt_id: 'first' })));
+	}
+	await eventually(async () => (await status()).is_prompting && socket.frames.some(({ params }) => params?.update?.sessionUpdate === 'agent_message_chunk'), 'the turn');
+	const set = rpc('set', 'session/set_config_option', { sessionId: 's', configId: 'thoughts', value: 'hidden' });
+	await socket.sendRawTogether([set, prompt('late', [{ type: 'text', text: 'list' }], { prompt_id: 'late' })].map((message) => JSON.stringify(message)));
+	assert.equal((await socket.waitFor(({ id }) => id === 'late')).error.data.code, 'queue_full');
+	await socket.waitFor(({ id }) => id === 'set');
+	const watcher = new TestSocket(t, server.ws('/api/sessions/s/ws'), () => null);
+	await watcher.sendRaw('{"type":"keepalive","data":{}}');
+	const { is_prompting, queue_length } = (await watcher.waitFor(({ type }) => type === 'keepalive_ack')).data;
+	assert.deepEqual({ is_prompting, queue_length }, { is_prompting: true, queue_length: 0 });
+});
+
 test('other methods than GET, queries and binary frames are refused', async (t) => {
 	const server = await start(t);
 	for (const method of ['POST', 'PUT', 'DELETE']) {
