@@ -56,7 +56,7 @@ struct server_trust {
 	char **hosts; /* accepted names in Host, besides those of loopback; likewise */
 	struct address_range *proxies; /* whose X-Forwarded-For and -Proto are believed */
 	size_t proxy_count;
-	bool trusts_unix; /* so are those of peers on a unix socket */
+	bool trusts_unix; /* likewise for peers on a unix socket */
 	bool ai_takes_cookie; /* a login's cookie alone authenticates for /api/ai */
 };
 

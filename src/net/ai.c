@@ -64,7 +64,7 @@ static void take_resume(struct conn *conn, const struct ai_request *request)
 	}
 }
 
-/* --- a prompt --- */
+/* --- prompts --- */
 
 static void handle_stored(struct conn_wait *wait, int status)
 {
@@ -264,7 +264,7 @@ static void ai_message(struct conn *conn, const char *text, size_t len)
 	ai_request_finish(&request);
 }
 
-/* --- life --- */
+/* --- lifecycle --- */
 
 static void make_door(struct conn *conn)
 {

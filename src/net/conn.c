@@ -26,7 +26,7 @@ static int64_t now_ms(const struct conn *conn)
 
 static const struct transport_ops conn_transport_ops;
 
-/* --- life --- */
+/* --- lifecycle --- */
 
 static struct conn *conn_new(struct server *server)
 {

@@ -469,7 +469,7 @@ static void editor_message(struct conn *conn, const char *text, size_t len)
 	}
 }
 
-/* --- life --- */
+/* --- lifecycle --- */
 
 static void editor_opened(struct conn *conn)
 {

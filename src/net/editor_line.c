@@ -335,7 +335,7 @@ void editor_pass_to_all(struct conn *conn, const char *text, size_t len)
 	}
 }
 
-/* --- life --- */
+/* --- lifecycle --- */
 
 void editor_lines_writable(struct conn *conn)
 {

@@ -199,7 +199,7 @@ static void handle_readable(uv_poll_t *poll, int status, int events)
 	}
 }
 
-/* --- life --- */
+/* --- lifecycle --- */
 
 static void start_polling(struct listeners *all)
 {

@@ -468,7 +468,7 @@ extern const struct conn_ops editor_conn_ops;
 size_t editor_kept(const struct conn *conn);
 /** Checks whether the other nodes are alive; called once a second. */
 void editor_sweep(struct conn *conn);
-/** The session is about to be freed. */
+/** The session is deleted or moves away: ends the editor's view of it. */
 void editor_forget(struct conn *conn, const struct session *session);
 
 /* client.c */

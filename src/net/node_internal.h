@@ -145,7 +145,7 @@ void ws_refuse_node_sockets(struct conn *conn);
 void ws_forward(struct conn *conn, const char *address);
 /** The client has renewed its token. */
 void ws_forward_renew(struct conn *conn);
-/** Looks whether the other node is there; once a second. */
+/** Checks whether the other node is alive; called once a second. */
 void ws_forward_sweep(struct conn *conn);
 /** Bytes of incomplete messages. */
 size_t ws_forward_kept(const struct conn *conn);

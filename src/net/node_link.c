@@ -282,7 +282,7 @@ void node_link_leave(struct node_link *link)
 	}
 }
 
-/* --- life --- */
+/* --- lifecycle --- */
 
 static void destroy(struct node_link *link)
 {

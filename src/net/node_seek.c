@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- which session --- */
+/* --- the session of a request --- */
 
 const char *http_find_session(const struct conn *conn, size_t *ret_len)
 {

@@ -53,7 +53,7 @@ static void leave(struct conn *conn)
 	}
 }
 
-/** Counts it among those of conn->client. */
+/** Counts the connection for its client's address. */
 static void join(struct conn *conn)
 {
 	struct household *household = find(conn->server, &conn->client);

@@ -98,7 +98,7 @@ void feed_list_again(struct conn *conn)
 	sock_want_writable(&conn->sock);
 }
 
-/* --- what changes --- */
+/* --- changes --- */
 
 struct announcement {
 	struct durable_wait wait; /* first */

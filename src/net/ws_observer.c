@@ -267,7 +267,7 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 	}
 }
 
-/* --- life --- */
+/* --- lifecycle --- */
 
 bool ws_refuse_unreadable(struct conn *conn)
 {

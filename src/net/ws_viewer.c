@@ -57,7 +57,7 @@ static const struct observer_socket_ops socket_ops = {
 	.close = socket_close,
 };
 
-/* --- life --- */
+/* --- lifecycle --- */
 
 void ws_viewer_dismiss(struct conn *carrier, uint64_t number, unsigned code, const char *reason)
 {
