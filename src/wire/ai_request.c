@@ -42,7 +42,7 @@ static int take_file(struct ai_request *ret, const json_t *part, struct refusal 
 	const char *blob = blob_of(text_of(part, "url"));
 	if (!blob || !type) {
 		return refuse(refusal, "unsupported_content",
-			"a file is uploaded first (POST /api/sessions/{id}/blobs); its url then ends with /blobs/ and the name that the upload was answered with");
+			"upload the file first (POST /api/sessions/{id}/blobs); its url must end with /blobs/ and the name in the answer");
 	}
 	const char *kind = strncmp(type, "image/", 6) == 0   ? "image"
 			   : strncmp(type, "audio/", 6) == 0 ? "audio"
@@ -74,7 +74,7 @@ static int take_parts(struct ai_request *ret, const json_t *message, struct refu
 			r = take_file(ret, part, refusal);
 		} else {
 			r = refuse(refusal, "unsupported_content",
-				"a message has parts of the types text and file");
+				"the parts of a message must be of type text or file");
 		}
 		if (r < 0) {
 			return r;
@@ -167,17 +167,17 @@ static int take_send(
 	const json_t *last = count ? json_array_get(messages, count - 1) : NULL;
 	if (!json_is_array(json_object_get(last, "parts"))) {
 		return refuse(refusal, "bad_request",
-			"messages is a list of messages with parts, of which the last is asked");
+			"messages must be a list of messages with parts; the last one is the prompt");
 	}
 	if (says(last, "role", "assistant")) {
 		take_answers(ret, last);
 		return ret->answer_count
 			       ? 0
 			       : refuse(refusal, "bad_request",
-					 "the last message is the agent's, and answers no question; tools run where the agent does");
+					 "the last message is the agent's and has no answer to a question; tools run on the agent's side");
 	}
 	if (!says(last, "role", "user")) {
-		return refuse(refusal, "bad_request", "the last message is a user's");
+		return refuse(refusal, "bad_request", "the last message must be the user's");
 	}
 	int r = take_parts(ret, last, refusal);
 	if (r == 0 && !ret->message.len && !ret->content) {
@@ -209,7 +209,7 @@ int ai_request_parse(const char *text, size_t len, bool is_body, uint64_t salt,
 	}
 	ret->request_id = is_body ? "" : read_request_id(ret->json);
 	if (!ret->request_id) {
-		return refuse(refusal, "bad_request", "the frame has no requestId of 1 to %d bytes",
+		return refuse(refusal, "bad_request", "a frame needs a requestId of 1 to %d bytes",
 			AI_REQUEST_ID_MAX);
 	}
 	if (is_body || says(ret->json, "type", "send")) {
@@ -222,7 +222,8 @@ int ai_request_parse(const char *text, size_t len, bool is_body, uint64_t salt,
 	ret->type = AI_ABORT;
 	return says(ret->json, "type", "abort")
 		       ? 0
-		       : refuse(refusal, "bad_request", "a frame is a send, a resume or an abort");
+		       : refuse(refusal, "bad_request",
+				 "the type of a frame must be send, resume or abort");
 }
 
 void ai_request_finish(struct ai_request *request)

@@ -432,7 +432,7 @@ static enum ai_progress take_frame(struct ai_turn *turn, const struct json_span 
 	if (strcmp(type, "connected") == 0) {
 		note_epoch(turn, data);
 	} else if (strcmp(type, "events_loaded") == 0 && json_span_get(data, "reset")) {
-		return fail(turn, "the beginning of the turn is not kept any more", ret_why);
+		return fail(turn, "the beginning of the turn is no longer available", ret_why);
 	} else if (strcmp(type, "events") == 0 || strcmp(type, "events_loaded") == 0) {
 		take_events(turn, out, data);
 	} else if (strcmp(type, "delta") == 0) {

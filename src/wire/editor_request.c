@@ -55,7 +55,7 @@ static int need_session(struct editor_request *ret, const json_t *params, struct
 	const char *id = text_of(params, "sessionId");
 	if (!id || !session_id_is_valid(id, strlen(id))) {
 		return refuse(refusal, "bad_request",
-			"sessionId is 1 to 128 of A-Z a-z 0-9 . _ -, with no dot in front");
+			"sessionId must match [A-Za-z0-9._-]{1,128} and must not begin with a dot");
 	}
 	ret->session_id = id;
 	return 0;
@@ -67,7 +67,7 @@ static int take_initialize(
 	const json_t *elicitation =
 		json_object_get(json_object_get(params, "clientCapabilities"), "elicitation");
 	if (!json_is_integer(json_object_get(params, "protocolVersion"))) {
-		return refuse(refusal, "bad_request", "protocolVersion is a whole number");
+		return refuse(refusal, "bad_request", "protocolVersion must be a whole number");
 	}
 	ret->initialize.is_read_only = json_is_true(json_object_get(ours(params), "read_only"));
 	ret->initialize.takes_forms = json_is_object(json_object_get(elicitation, "form"));
@@ -105,7 +105,7 @@ static int take_position(struct editor_request *ret, const json_t *params, struc
 	if (!read_count(after, &ret->after_seq) || (open && !read_count(open, &ret->open)) ||
 		!ret->epoch) {
 		return refuse(refusal, "bad_request",
-			"_meta.holdfast has after_seq and open, whole numbers, and epoch, 16 hexadecimal digits, as updates have them");
+			"_meta.holdfast needs after_seq, a whole number, and epoch, 16 hexadecimal digits, as in updates; open, if present, is a whole number");
 	}
 	return 0;
 }
@@ -117,12 +117,13 @@ static int take_directories(
 	json_t *path;
 	const json_t *list = json_object_get(params, "additionalDirectories");
 	if (list && !json_is_null(list) && !json_is_array(list)) {
-		return refuse(refusal, "bad_request", "additionalDirectories is a list of paths");
+		return refuse(
+			refusal, "bad_request", "additionalDirectories must be a list of paths");
 	}
 	json_array_foreach((json_t *)list, i, path) {
 		if (!json_is_string(path)) {
-			return refuse(
-				refusal, "bad_request", "additionalDirectories is a list of paths");
+			return refuse(refusal, "bad_request",
+				"additionalDirectories must be a list of paths");
 		}
 	}
 	ret->make.additional = json_array_size(list) ? list : NULL;
@@ -134,7 +135,7 @@ static int take_new(struct editor_request *ret, const json_t *params, struct ref
 	ret->make.cwd = text_of(params, "cwd");
 	ret->make.agent = text_of(ours(params), "agent");
 	if (!ret->make.cwd || ret->make.cwd[0] != '/') {
-		return refuse(refusal, "bad_request", "cwd is an absolute path");
+		return refuse(refusal, "bad_request", "cwd must be an absolute path");
 	}
 	return take_directories(ret, params, refusal);
 }
@@ -155,7 +156,7 @@ static int take_link(struct editor_request *ret, const json_t *block, struct ref
 	const char *name = text_of(block, "name");
 	if (!uri || !name) {
 		json_decref(link);
-		return refuse(refusal, "bad_request", "a resource_link has a uri and a name");
+		return refuse(refusal, "bad_request", "a resource_link needs a uri and a name");
 	}
 	json_object_set_new(link, "uri", json_string(uri));
 	json_object_set_new(link, "name", json_string(name[0] ? name : uri));
@@ -175,7 +176,7 @@ static int take_block(struct editor_request *ret, const json_t *block, struct re
 		return take_link(ret, block, refusal);
 	}
 	return refuse(refusal, "unsupported_content",
-		"a prompt has blocks of the types text and resource_link");
+		"the blocks of a prompt must be of type text or resource_link");
 }
 
 /** Applies the rules for the content of any prompt. */
@@ -203,11 +204,11 @@ static int take_prompt(struct editor_request *ret, const json_t *params,
 		return -EINVAL;
 	}
 	if (!json_is_array(blocks)) {
-		return refuse(refusal, "bad_request", "prompt is a list of blocks");
+		return refuse(refusal, "bad_request", "prompt must be a list of blocks");
 	}
 	if (prompt_id && (!named || !token_is_valid(named, strlen(named), 128))) {
 		return refuse(
-			refusal, "bad_request", "prompt_id is 1 to 128 of A-Z a-z 0-9 . _ : -");
+			refusal, "bad_request", "prompt_id must match [A-Za-z0-9._:-]{1,128}");
 	}
 	ret->content = json_array();
 	json_array_foreach((json_t *)blocks, i, block) {
@@ -241,12 +242,13 @@ static int take_setting(struct editor_request *ret, const json_t *params, enum r
 		return -EINVAL;
 	}
 	if (!id || !id[0] || strlen(id) > 1024) {
-		return refuse(refusal, "bad_request", "%s is a text of up to 1024 bytes", name);
+		return refuse(
+			refusal, "bad_request", "%s must be a string of 1 to 1024 bytes", name);
 	}
 	if (type == REQUEST_SET_CONFIG_OPTION && !json_is_boolean(value) &&
 		(!json_is_string(value) || json_string_length(value) > 1024)) {
 		return refuse(refusal, "bad_request",
-			"value is a text of up to 1024 bytes, or true or false");
+			"value must be a string of at most 1024 bytes, or true or false");
 	}
 	ret->wish.type = type;
 	ret->wish.setting.id = id;
@@ -280,7 +282,9 @@ static int take_list(struct editor_request *ret, const json_t *params, struct re
 static int take_take_back(struct editor_request *ret, const json_t *params, struct refusal *refusal)
 {
 	ret->of = read_id(json_object_get(params, "requestId"));
-	return ret->of ? 0 : refuse(refusal, "bad_request", "requestId is a text or a number");
+	return ret->of ? 0
+		       : refuse(refusal, "bad_request",
+				 "requestId must be a string or a whole number");
 }
 
 /* --- methods --- */
@@ -315,13 +319,15 @@ static int take_method(struct editor_request *ret, const char *name, const struc
 			continue;
 		}
 		if (!ret->id && !methods[i].is_notification) {
-			return refuse(refusal, "bad_message", "%s is a request, with an id", name);
+			return refuse(
+				refusal, "bad_message", "%s must be a request, with an id", name);
 		}
 		ret->method = methods[i].method;
 		return methods[i].take ? methods[i].take(ret, params, refusal)
 				       : take_prompt(ret, params, limits, refusal);
 	}
-	return ret->id ? refuse(refusal, "unknown_method", "this server has no such method") : 0;
+	return ret->id ? refuse(refusal, "unknown_method", "this server does not know this method")
+		       : 0;
 }
 
 int editor_request_parse(const char *text, size_t len, const struct limits *limits,
@@ -340,13 +346,14 @@ int editor_request_parse(const char *text, size_t len, const struct limits *limi
 		break;
 	default:
 		return refuse(refusal, "bad_message",
-			"a message is one request, notification or response of JSON-RPC 2.0");
+			"a message must be a request, notification or response of JSON-RPC 2.0");
 	}
 	const json_t *id = json_object_get(ret->json, "id");
 	ret->id = read_id(id);
 	if (id && !ret->id) {
 		return refuse(refusal, "bad_message",
-			"an id is a text or a whole number, of at most %d bytes", EDITOR_ID_MAX);
+			"an id must be a string or a whole number of at most %d bytes",
+			EDITOR_ID_MAX);
 	}
 	return take_method(ret, text_of(ret->json, "method"), limits, refusal);
 }

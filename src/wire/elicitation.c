@@ -174,7 +174,8 @@ static json_t *read_schema(const json_t *schema, const char **ret_why)
 	json_t *kept = json_object();
 	if (!json_is_object(schema) || (fields && !json_is_object(fields)) ||
 		json_object_size(fields) > ELICITATION_FIELDS_MAX) {
-		*ret_why = "an elicitation whose requestedSchema is no form of up to 64 fields";
+		*ret_why =
+			"an elicitation whose requestedSchema is not a form of at most 64 fields";
 		json_decref(kept);
 		return NULL;
 	}
@@ -182,7 +183,7 @@ static json_t *read_schema(const json_t *schema, const char **ret_why)
 		json_t *one = strlen(name) <= TEXT_MAX ? read_field(field) : NULL;
 		if (!one) {
 			*ret_why =
-				"an elicitation with a field that is no string, number, integer, boolean or choice of strings";
+				"an elicitation with a field that is not a string, number, integer, boolean or choice of strings";
 			json_decref(kept);
 			return NULL;
 		}
@@ -206,12 +207,12 @@ static json_t *read_mode(const json_t *params, json_t *out, const char **ret_why
 											   : NULL;
 	}
 	if (!mode || strcmp(mode, "url") != 0) {
-		*ret_why = "an elicitation that is neither a form nor an address";
+		*ret_why = "an elicitation that is neither a form nor a URL";
 		return NULL;
 	}
 	if (!url || !elicitation_url_is_good(url) || !is_text(id, ELICITATION_ID_MAX)) {
 		*ret_why =
-			"an elicitation whose address is none of http or https, or that has no elicitationId";
+			"an elicitation without a valid http or https URL, or without an elicitationId";
 		return NULL;
 	}
 	json_object_set(out, "elicitation_id", (json_t *)id);
@@ -225,7 +226,7 @@ json_t *elicitation_read(const json_t *params, const char *request_id, const cha
 	const char *mode = text_of(params, "mode");
 	const json_t *call = json_object_get(params, "toolCallId");
 	if (!json_is_string(message) || json_string_length(message) > ELICITATION_SIZE_MAX) {
-		*ret_why = "an elicitation without a message";
+		*ret_why = "an elicitation whose message is missing or too long";
 		return NULL;
 	}
 	json_t *out = json_pack("{s:s, s:s, s:O}", "request_id", request_id, "mode",
@@ -340,7 +341,7 @@ static int check_content(const json_t *schema, const json_t *content, struct ref
 		const json_t *field = json_object_get(fields, name);
 		if (!field || !fits(field, value)) {
 			return refuse(refusal, "bad_request",
-				field ? "\"%.100s\" is not what the form asks for"
+				field ? "the value of \"%.100s\" does not fit the form"
 				      : "the form has no field \"%.100s\"",
 				name);
 		}
@@ -360,14 +361,15 @@ int elicitation_check(
 	const json_t *schema = json_object_get(question, "requested_schema");
 	bool accepts = strcmp(action, "accept") == 0;
 	if (!accepts && strcmp(action, "decline") != 0 && strcmp(action, "cancel") != 0) {
-		return refuse(refusal, "bad_request", "the action is accept, decline or cancel");
+		return refuse(
+			refusal, "bad_request", "the action must be accept, decline or cancel");
 	}
 	if (content && !json_is_object(content)) {
-		return refuse(refusal, "bad_request", "content is an object");
+		return refuse(refusal, "bad_request", "content must be an object");
 	}
 	if (content && (!accepts || !schema)) {
-		return refuse(refusal, "bad_request",
-			"content belongs to a form that is accepted, and to nothing else");
+		return refuse(
+			refusal, "bad_request", "content is only allowed when a form is accepted");
 	}
 	return accepts && schema ? check_content(schema, content, refusal) : 0;
 }

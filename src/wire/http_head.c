@@ -110,7 +110,7 @@ static unsigned read_authority(struct http_head *head, struct http_span *target,
 			: target->len > 8 && strncasecmp(at, "https://", 8) == 0 ? 8
 										 : 0;
 	if (!scheme) {
-		*why = "the target of a request is a path";
+		*why = "the target of a request must be a path";
 		return 400;
 	}
 	size_t len = scheme;
@@ -169,7 +169,7 @@ static unsigned read_request_line(struct http_head *head, size_t at, size_t len,
 	size_t rest = len - method - 1;
 	const char *blank = memchr(target, ' ', rest);
 	if (!blank || blank == target) {
-		*why = "the request line is METHOD TARGET HTTP/1.1, with one blank between them";
+		*why = "the request line must be METHOD TARGET HTTP/1.1, separated by single blanks";
 		return 400;
 	}
 	size_t target_len = (size_t)(blank - target);
@@ -193,7 +193,7 @@ static unsigned read_field(struct http_head *head, size_t at, size_t len, const 
 	const char *line = head->text + at;
 	size_t name = token_len(line, len);
 	if (!name || name == len || line[name] != ':') {
-		*why = "a header field is NAME: VALUE on a line of its own";
+		*why = "a header field must be NAME: VALUE on a line of its own";
 		return 400;
 	}
 	if (head->field_count == HTTP_FIELDS_MAX) {
@@ -230,7 +230,7 @@ static unsigned check_single(const struct http_head *head, const char **why)
 		"authorization"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (http_count_fields(head, names[i]) > 1) {
-			*why = "the request has two Host, Origin, Content-Length or other fields that must be there once";
+			*why = "a header field that can occur only once, such as Host, Origin or Content-Length, is repeated";
 			return 400;
 		}
 	}
@@ -262,7 +262,7 @@ unsigned http_head_parse(struct http_head *head, const char *text, size_t len, c
 		const char *end = memmem(text + at, len - at, "\r\n", 2);
 		size_t line = end ? (size_t)(end - text) - at : 0;
 		if (!end || (is_first && !line)) {
-			*ret_why = "lines of a request end with CR and LF";
+			*ret_why = "the lines of a request must end with CR and LF";
 			return 400;
 		}
 		if (!line) {
@@ -362,13 +362,13 @@ static unsigned read_length(
 {
 	ret->length = 0;
 	if (!value.len || value.len > 18) {
-		*why = "the content-length is a number of at most 18 digits";
+		*why = "the content-length must be a number of at most 18 digits";
 		return 400;
 	}
 	for (uint32_t i = 0; i < value.len; i++) {
 		char c = text[value.at + i];
 		if (c < '0' || c > '9') {
-			*why = "the content-length is a number of at most 18 digits";
+			*why = "the content-length must be a number of at most 18 digits";
 			return 400;
 		}
 		ret->length = ret->length * 10 + (unsigned)(c - '0');

@@ -61,9 +61,9 @@ static const char *kind_words(char kind)
 	case 's':
 		return "a string";
 	case 'S':
-		return "a string that is not empty";
+		return "a non-empty string";
 	case 'p':
-		return "the name of a person: a string of 1 to 64 bytes that can be seen, without space at its ends";
+		return "the name of a person: a string of 1 to 64 bytes without invisible characters, leading or trailing space";
 	case 't':
 		return "a string that matches [A-Za-z0-9._:-]{1,128}";
 	case 'n':
@@ -151,7 +151,7 @@ static int check_elements(
 	if (type == EVENT_PERMISSION_RESOLVED && !json_span_says(outcome, "cancelled") &&
 		!(json_span_says(outcome, "selected") && json_span_get(data, "option_id"))) {
 		return refuse(refusal, "bad_request",
-			"the outcome is \"selected\", with an option_id, or \"cancelled\"");
+			"the outcome must be \"selected\", with an option_id, or \"cancelled\"");
 	}
 	return 0;
 }
@@ -210,19 +210,18 @@ static int find_event_type(
 	if (strcmp(name, "text_complete") == 0 || strcmp(name, "session_idle") == 0) {
 		ret->type = EVENT_TURN_END;
 	} else if (strcmp(name, EVENT_GAP) == 0) {
-		return refuse(refusal, "unknown_type",
-			"x-holdfast-gap is the server's own type; no input event has it");
+		return refuse(refusal, "unknown_type", "x-holdfast-gap is reserved for the server");
 	} else if (ret->type == EVENT_CUSTOM && !token_is_valid(name, len, 64)) {
 		return refuse(
-			refusal, "unknown_type", "an x-… type matches x-[A-Za-z0-9._:-]{1,62}");
+			refusal, "unknown_type", "an x-… type must match x-[A-Za-z0-9._:-]{1,62}");
 	} else if (ret->type == EVENT_ELICITATION_REQUEST ||
 		   ret->type == EVENT_ELICITATION_RESOLVED) {
 		return refuse(refusal, "unknown_type",
-			"only the server's own agents ask for forms: their answers are told to them alone");
+			"only the server's own agents can send elicitations");
 	} else if (ret->type == EVENT_UNKNOWN || ret->type == EVENT_AGENT_MESSAGE ||
 		   ret->type == EVENT_AGENT_THOUGHT) {
 		return refuse(refusal, "unknown_type",
-			"no input event has the type \"%.40s\"; text comes as agent_message_chunk or agent_thought_chunk, events of your own as x-…",
+			"\"%.40s\" is not the type of an input event; send text as agent_message_chunk or agent_thought_chunk, and your own events as x-…",
 			name);
 	}
 	return 0;

@@ -28,25 +28,25 @@ static int check_block(const json_t *block, struct refusal *refusal)
 	if (!type || (!is_link && strcmp(type, "image") != 0 && strcmp(type, "audio") != 0 &&
 			     strcmp(type, "resource") != 0)) {
 		return refuse(refusal, "bad_request",
-			"each block of content has the type image, audio, resource or resource_link");
+			"each block of content must be of type image, audio, resource or resource_link");
 	}
 	if (is_link) {
 		if (!is_text(json_object_get(block, "uri"), URI_MAX_SIZE) ||
 			!is_text(name, NAME_MAX_SIZE)) {
 			return refuse(refusal, "bad_request",
-				"a resource_link has a uri and a name, texts");
+				"a resource_link needs a uri and a name, strings");
 		}
 		return json_check_names(block, "a resource_link",
 			(const char *const[]){"type", "uri", "name", NULL}, refusal);
 	}
 	if (!is_blob_name(json_object_get(block, "blob"))) {
 		return refuse(refusal, "bad_request",
-			"an image, audio or resource has a blob, the name that its upload was answered with");
+			"an image, audio or resource needs a blob, the name in the answer to its upload");
 	}
 	if ((name && !is_text(name, NAME_MAX_SIZE)) ||
 		(mime_type && !is_text(mime_type, NAME_MAX_SIZE))) {
 		return refuse(refusal, "bad_request",
-			"the name and the mime_type of a block are texts of up to 256 bytes");
+			"the name and the mime_type of a block must be strings of 1 to 256 bytes");
 	}
 	return json_check_names(block, "a block of content",
 		(const char *const[]){"type", "blob", "name", "mime_type", NULL}, refusal);

@@ -80,7 +80,7 @@ int request_parse_presence(const json_t *data, struct request *ret, struct refus
 		!(json_is_string(name) &&
 			person_name_is_valid(json_string_value(name), json_string_length(name)))) {
 		return refuse(refusal, "bad_request",
-			"the name of a person has 1 to %d bytes, no character that cannot be seen, and no space at its ends; or it is null",
+			"a person's name must have 1 to %d bytes, no invisible characters, and no leading or trailing space; or be null",
 			NAME_SIZE);
 	}
 	if (watch && !json_is_boolean(watch)) {

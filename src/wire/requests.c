@@ -185,7 +185,7 @@ static int parse_load(const json_t *data, const struct limits *limits, struct lo
 	}
 	if (epoch && !json_is_string(epoch)) {
 		return refuse(
-			refusal, "bad_request", "epoch must be the string that the server gave");
+			refusal, "bad_request", "epoch must be the string that the server sent");
 	}
 	if (follow && !json_is_boolean(follow)) {
 		return refuse(refusal, "bad_request", "follow must be true or false");
@@ -305,7 +305,7 @@ static int parse_elicited(const json_t *data, struct request *ret, struct refusa
 	}
 	if (content && !json_is_object(content)) {
 		return refuse(refusal, "bad_request",
-			"the content of an elicitation_answer is an object");
+			"the content of an elicitation_answer must be an object");
 	}
 	ret->elicited.request_id = json_string_value(id);
 	ret->elicited.action = json_string_value(action);
@@ -340,7 +340,7 @@ static int parse_setting(const json_t *data, struct request *ret, struct refusal
 	if (is_option && !json_is_boolean(value) &&
 		!(json_is_string(value) && json_string_length(value) <= SETTING_MAX)) {
 		return refuse(refusal, "bad_request",
-			"the value of set_config_option is a string of at most %d bytes, or true or false",
+			"the value of set_config_option must be a string of at most %d bytes, or true or false",
 			SETTING_MAX);
 	}
 	ret->setting.id = json_string_value(json_object_get(data, name));
@@ -370,7 +370,8 @@ static int parse_token(const json_t *data, struct request *ret, struct refusal *
 	ret->token.token = json_string_value(json_object_get(data, "token"));
 	ret->token.login = json_string_value(json_object_get(data, "login"));
 	if (json_object_size(data) != 1 || (!ret->token.token && !ret->token.login)) {
-		return refuse(refusal, "bad_request", "a token frame has a token or a login");
+		return refuse(
+			refusal, "bad_request", "a token frame needs either a token or a login");
 	}
 	return 0;
 }
@@ -476,7 +477,8 @@ static int find_type(const char *name, enum request_side side, enum request_type
 		}
 	}
 	return refuse(refusal, "unknown_type",
-		"this socket knows no frame of type \"%.40s\"; it takes %s", name, takes[side]);
+		"this socket does not take frames of type \"%.40s\"; it takes %s", name,
+		takes[side]);
 }
 
 int request_parse(const char *text, size_t len, const struct limits *limits, enum request_side side,

@@ -12,7 +12,7 @@ static int check_cwd(const json_t *cwd, struct refusal *refusal)
 	if (path && (*path != '/' || json_string_length(cwd) > CWD_MAX ||
 			    strlen(path) != json_string_length(cwd))) {
 		return refuse(refusal, "bad_directory",
-			"\"cwd\" is an absolute path of at most %zu bytes", CWD_MAX);
+			"\"cwd\" must be an absolute path of at most %zu bytes", CWD_MAX);
 	}
 	return 0;
 }
@@ -32,7 +32,7 @@ static int check_session(const json_t *json, const struct limits *limits, struct
 	}
 	if (!are_strings) {
 		return refuse(refusal, "bad_request",
-			"the body is an object with \"id\", \"title\", \"agent\" and \"cwd\", strings, all optional");
+			"the body must be an object with \"id\", \"title\", \"agent\" and \"cwd\", strings, all optional");
 	}
 	if (id && !session_id_is_valid(json_string_value(id), json_string_length(id))) {
 		return refuse(refusal, "bad_session_id",
@@ -78,7 +78,7 @@ static int check_labels(const json_t *json, const struct limits *limits, struct 
 	if (!has_any || !is_text || (archived && !json_is_boolean(archived)) ||
 		(pinned && !json_is_boolean(pinned))) {
 		return refuse(refusal, "bad_request",
-			"the body is an object with at least one of \"title\" (a string that is not empty, or null), \"archived\" and \"pinned\" (true or false)");
+			"the body must be an object with at least one of \"title\" (a non-empty string, or null), \"archived\" and \"pinned\" (true or false)");
 	}
 	if (json_string_length(title) > limits->title_size) {
 		return refuse_limit(refusal, LIMIT_title_size, "a title may have at most %zu bytes",

@@ -41,7 +41,7 @@ static int read_mode(const json_t *data, struct usage_report *ret, struct refusa
 		}
 	}
 	return refuse(refusal, "bad_request",
-		"the mode of usage is \"delta\", \"cumulative\" or \"cumulative_in_message\"");
+		"the mode of usage must be \"delta\", \"cumulative\" or \"cumulative_in_message\"");
 }
 
 /** Reads an optional string of 1 to `max` bytes. */
@@ -93,7 +93,7 @@ static int add_cost(struct usage_report *ret, const json_t *cost, struct refusal
 	if (!json_is_number(amount) || !code || strchr(code, ':') ||
 		!token_is_valid(code, json_string_length(currency), 16)) {
 		return refuse(refusal, "bad_request",
-			"the cost of usage is {\"amount\": number, \"currency\": a code such as \"USD\"}");
+			"the cost of usage must be {\"amount\": number, \"currency\": a code such as \"USD\"}");
 	}
 	char name[USAGE_NAME_MAX + 1];
 	snprintf(name, sizeof(name), "cost:%s", code);

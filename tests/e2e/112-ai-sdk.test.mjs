@@ -328,7 +328,7 @@ test('files: an uploaded image is part of the prompt by its address; one in the 
 		assert.deepEqual(data.content, [{ type: 'image', blob, name: 'dot.png', mime_type: 'image/png', size: png.length }]);
 		const inline = openChat(t, server, 's', { kind });
 		await inline.sendMessage({ text: 'look', files: [{ type: 'file', mediaType: 'image/png', url: `data:image/png;base64,${png.toString('base64')}` }] });
-		assert.match(inline.error.message, /uploaded first/);
+		assert.match(inline.error.message, /upload the file first/);
 	}
 });
 

@@ -129,7 +129,7 @@ test('bad reports are refused with a code, and nothing is stored', async (t) => 
 	const { id } = await server.createSession();
 	for (const [data, words] of [
 		[{ input_tokens: 5 }, /usage needs a "mode"/],
-		[{ mode: 'sum', input_tokens: 5 }, /the mode of usage is "delta", "cumulative" or/],
+		[{ mode: 'sum', input_tokens: 5 }, /the mode of usage must be "delta", "cumulative" or/],
 		[{ mode: 'delta', input_tokens: -5 }, /"input_tokens": it must be a number from 0/],
 		[{ mode: 'cumulative_in_message', input_tokens: 5 }, /needs the "message_id"/],
 		[{ mode: 'delta', total: { input_tokens: 5 } }, /"total" of usage is set by the server/],

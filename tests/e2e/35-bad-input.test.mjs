@@ -35,7 +35,7 @@ const WRONG = [
 	['a type of the server', '{"type":"agent_message","data":{"markdown":"x"}}', 'unknown_type', /agent_message_chunk/],
 	['an x- type that is too long', `{"type":"x-${'n'.repeat(63)}","data":{}}`, 'unknown_type', /x-/],
 	['a chunk without text', '{"type":"agent_message_chunk","data":{}}', 'bad_request', /"text"/],
-	['empty text', '{"type":"agent_message_chunk","data":{"text":""}}', 'bad_request', /"text".*not empty/],
+	['empty text', '{"type":"agent_message_chunk","data":{"text":""}}', 'bad_request', /"text".*non-empty/],
 	['text that is a number', '{"type":"agent_thought_chunk","data":{"text":7}}', 'bad_request', /"text"/],
 	['a tool call in camelCase', '{"type":"tool_call","data":{"toolCallId":"call_1","title":"Reading"}}', 'bad_request', /"tool_call_id"/],
 	['a plan without entries', '{"type":"plan","data":{}}', 'bad_request', /"entries"/],

@@ -241,8 +241,8 @@ static void bad_reports_are_refused(void **state)
 		const char *words;
 	} table[] = {
 		{"[]", "an object"},
-		{"{\"mode\":\"sum\",\"a\":1}", "the mode of usage is"},
-		{"{\"mode\":7,\"a\":1}", "the mode of usage is"},
+		{"{\"mode\":\"sum\",\"a\":1}", "the mode of usage must be"},
+		{"{\"mode\":7,\"a\":1}", "the mode of usage must be"},
 		{"{\"a\":1}", "needs a \"mode\""},
 		{"{\"cost\":{\"amount\":1,\"currency\":\"USD\"}}", "needs a \"mode\""},
 		{"{\"mode\":\"cumulative_in_message\",\"a\":1}", "\"message_id\""},
