@@ -26,6 +26,7 @@ struct address_range {
 bool address_parse(const char *text, size_t len, struct address *ret);
 /** Parses ADDRESS or ADDRESS/BITS. Returns false if it is neither. */
 bool address_range_parse(const char *text, struct address_range *ret);
+/** Whether the address is in the range. */
 bool address_is_in(const struct address *address, const struct address_range *range);
 /**
  * The range that one subscriber is assumed to have: an IPv4 address, or the /64 of an IPv6 address

@@ -22,6 +22,7 @@ struct ai_turn_config {
 	const char *session_id; /* copied; for the URLs of images and files */
 };
 
+/** Owned by the caller. */
 struct ai_turn *ai_turn_create(const struct ai_turn_config *config);
 /** Accepts NULL. */
 void ai_turn_destroy(struct ai_turn *turn);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+/** Appends the encoded bytes. */
 void base64url_append(struct buffer *out, const void *bytes, size_t len);
 /** Decodes `text` into `ret`. Returns false unless it is valid and encodes exactly `len` bytes. */
 bool base64url_read(const char *text, void *ret, size_t len);

@@ -22,6 +22,7 @@
 /** zlib's state; about 300 KiB after each kind of use. */
 struct deflater;
 
+/** Owned by the caller. */
 struct deflater *deflater_create(void);
 /**
  * Like deflater_create(), but at a level that takes several times as long for a fifth less output;

@@ -104,6 +104,7 @@ bool event_is_gap(const struct event_view *view);
  * caller's.
  */
 struct event *event_create_gap(uint64_t seq, uint64_t from, uint64_t to, int64_t ts);
+/** Takes another reference, and returns `event`. */
 struct event *event_ref(struct event *event);
 /** Drops a reference; the last one frees the event. Accepts NULL. */
 void event_unref(struct event *event);
@@ -151,6 +152,7 @@ int event_from_line(const char *line, size_t len, struct event **ret_event);
 
 /** Creates a block for up to `count` events. Takes over `lines`, which it frees. */
 struct event_block *event_block_create(char *lines, size_t count);
+/** Drops the creator's use of the block. */
 void event_block_release(struct event_block *block);
 /**
  * Like event_from_line(), without a copy: the line, which must lie in the block's `lines`, becomes

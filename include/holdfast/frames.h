@@ -40,6 +40,7 @@ static inline size_t frame_len(const struct frame *frame)
 	return frame->buf.len - FRAME_HEADROOM;
 }
 
+/** Takes another reference, and returns `frame`. */
 struct frame *frame_ref(struct frame *frame);
 /** Accepts NULL. */
 void frame_unref(struct frame *frame);

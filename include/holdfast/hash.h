@@ -11,6 +11,7 @@
 
 struct hash;
 
+/** Creates an empty map, owned by the caller. */
 struct hash *hash_create(void);
 /** Frees the map, but not the values. Accepts NULL. */
 void hash_destroy(struct hash *h);

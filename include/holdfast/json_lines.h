@@ -35,6 +35,7 @@ enum json_line {
 
 void json_lines_init(struct json_lines *l, size_t line_max);
 void json_lines_finish(struct json_lines *l);
+/** Adds bytes of the stream. Then call json_lines_next() until it returns JSON_LINE_NONE. */
 void json_lines_push(struct json_lines *l, const char *bytes, size_t len);
 /**
  * Returns the next line without its LF or CRLF. It is lent until the next push, and can be

@@ -36,6 +36,7 @@ enum json_rpc_message {
  */
 json_t *json_rpc_parse(
 	char *line, size_t len, struct json_numbers *numbers, json_error_t *ret_error);
+/** Determines the kind of a message from its members. */
 enum json_rpc_message json_rpc_classify(const json_t *message);
 /**
  * Returns what is visible of a skipped line: an object with its "id" and "method", if they are in

@@ -14,6 +14,7 @@
 /** The numbers whose spelling differs from the canonical one, with references to their json_t. */
 struct json_numbers;
 
+/** Owned by the caller. */
 struct json_numbers *json_numbers_create(void);
 /** Accepts NULL. */
 void json_numbers_destroy(struct json_numbers *numbers);

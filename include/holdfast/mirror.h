@@ -102,6 +102,7 @@ struct frame *mirror_answer(uint64_t viewer, const struct frame *frame);
 struct frame *mirror_dismiss(uint64_t viewer, unsigned code, const char *reason);
 struct frame *mirror_reached(uint64_t viewer, uint64_t seq);
 
+/* Append the follower's messages. */
 void mirror_append_viewer(
 	struct buffer *out, uint64_t viewer, const char *client_id, const char *identity);
 void mirror_append_request(struct buffer *out, uint64_t viewer, const char *text, size_t len);

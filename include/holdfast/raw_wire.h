@@ -46,6 +46,7 @@ bool raw_time_read(const char *text, int64_t *ret);
 
 /** Whether a content type begins with a type and a subtype and is printable ASCII. */
 bool raw_type_is_valid(const char *type);
+/** Whether a content type is application/json, with or without parameters. */
 bool raw_type_is_json(const char *type);
 /** Whether server-sent events carry this type verbatim; otherwise in base64. */
 bool raw_type_is_text(const char *type);

@@ -60,6 +60,7 @@ enum storage_trouble {
 	STORAGE_NAMES, /* names in a request cannot be looked up */
 	STORAGE_EVENTS, /* events cannot be read */
 };
+/** Returns the message for a storage failure (static text). */
 const char *storage_text(enum storage_trouble trouble);
 /** refuse() with storage_failed. */
 int refuse_storage(struct refusal *refusal, enum storage_trouble trouble);

@@ -128,6 +128,7 @@ int load_request_from_query(const char *after_seq, const char *before_seq, const
 	const char *epoch, const char *gaps, const struct limits *limits, struct load_request *ret,
 	struct refusal *refusal);
 
+/** Whether the text matches [A-Za-z0-9._-]{1,128} and does not begin with a dot. */
 bool session_id_is_valid(const char *id, size_t len);
 /**
  * Whether this is a valid name of a person: 1 to 64 bytes, without invisible characters and without
