@@ -36,6 +36,7 @@ struct editor_view_config {
 	bool takes_urls; /* it can open URLs */
 };
 
+/** Owned by the caller. */
 struct editor_view *editor_view_create(const struct editor_view_config *config);
 /** Accepts NULL. */
 void editor_view_destroy(struct editor_view *view);
@@ -77,8 +78,6 @@ void editor_view_follow(struct editor_view *view, const struct editor_place *aft
 void editor_view_load_again(struct editor_view *view);
 /** Whether the load is complete. */
 bool editor_view_is_live(const struct editor_view *view);
-/** Returns the seq of the last event sent to the editor. */
-uint64_t editor_view_told(const struct editor_view *view);
 /**
  * The session cannot be followed any longer: answers all waiting requests with an error, and
  * cancels open questions.

@@ -52,11 +52,6 @@ bool editor_view_is_live(const struct editor_view *view)
 	return view->is_live;
 }
 
-uint64_t editor_view_told(const struct editor_view *view)
-{
-	return view->told_seq;
-}
-
 const char *editor_string(const struct json_span *object, const char *name)
 {
 	const struct json_span *value = json_span_get(object, name);
