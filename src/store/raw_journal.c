@@ -141,17 +141,27 @@ static int write_pieces(struct raw_journal *journal)
 	return r;
 }
 
+/** Syncs the batch if batches are synced, or if it removes streams, whose files are deleted next. */
 static int sync_journal(const struct raw_journal *journal)
 {
-	return !journal->is_relaxed && disk->fdatasync(journal->fd) < 0 ? -errno : 0;
+	bool syncs = !journal->is_relaxed || journal->flight_removal_count;
+	return syncs && disk->fdatasync(journal->fd) < 0 ? -errno : 0;
 }
 
-/** Closes the open segment and creates the next one, which begins with journal.begin. */
+/**
+ * Closes the open segment and creates the next one, which begins with journal.begin. Both are synced
+ * even if batches are not: the older segments are deleted next, and recovery needs what they had.
+ */
 static int begin_segment(struct raw_journal *journal)
 {
 	char name[RAW_FILE_NAME_SIZE];
 	if (journal->fd >= 0) {
+		int r = journal->is_relaxed && disk->fdatasync(journal->fd) < 0 ? -errno : 0;
 		close(journal->fd);
+		journal->fd = -1;
+		if (r < 0) {
+			return r;
+		}
 	}
 	raw_segment_name(name, ++journal->segment);
 	journal->fd = disk->openat(journal->dirs.journal_fd, name,
@@ -161,7 +171,7 @@ static int begin_segment(struct raw_journal *journal)
 	}
 	journal->size = journal->begun_size = journal->begin.len;
 	int r = disk_write_all(journal->fd, journal->begin.data, journal->begin.len);
-	r = r < 0 ? r : sync_journal(journal);
+	r = r == 0 && disk->fdatasync(journal->fd) < 0 ? -errno : r;
 	return r == 0 && disk->fsync(journal->dirs.journal_fd) < 0 ? -errno : r;
 }
 
@@ -187,6 +197,14 @@ static void remove_files(struct raw_journal *journal)
 	}
 }
 
+/** Syncs the newest segment found: the server that wrote it may have been stopped before its sync. */
+static int sync_found(const struct raw_journal *journal)
+{
+	char name[RAW_FILE_NAME_SIZE];
+	raw_segment_name(name, journal->segment);
+	return journal->segment ? disk_sync(journal->dirs.journal_fd, name, O_RDONLY) : 0;
+}
+
 static int reopen(struct raw_store *store)
 {
 	struct raw_journal *journal = &store->journal;
@@ -209,7 +227,8 @@ static int reopen(struct raw_store *store)
 	journal->batch = journal->found.batch;
 	buffer_finish(&journal->begin);
 	make_begin(journal, journal->found.state);
-	r = begin_segment(journal);
+	r = sync_found(journal);
+	r = r < 0 ? r : begin_segment(journal);
 	if (r < 0) {
 		raw_state_destroy(journal->found.state);
 		journal->found.state = NULL;
