@@ -9,7 +9,7 @@ import { readLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
 import { Server, canMount, demoAgent } from '../support/server.mjs';
-import { within } from '../support/wait.mjs';
+import { eventually, within } from '../support/wait.mjs';
 
 // Where nobody may mount a file system in a namespace of his own there is no disk that can be filled.
 const mounts = canMount();
@@ -135,7 +135,9 @@ mounts && test('what an agent says while the disk is full is not lost', async (t
 	await observer.waitForEvent('turn_end');
 	assert.equal(textOf(observer.events()), textOf(calm.events()));
 	assert.deepEqual(observer.events().map((e) => e.seq), observer.events().map((e, i) => i + 1));
-	assert.deepEqual(observer.events(), readLog({ dataDir: server.seenDir }, id));
+	const log = () => readLog({ dataDir: server.seenDir }, id);
+	await eventually(() => log().length === observer.events().length, 'the file to have what the journal had on the full disk');
+	assert.deepEqual(observer.events(), log());
 });
 
 mounts && test('a refused DELETE of a session that nobody has written to since the start stops nothing', async (t) => {
