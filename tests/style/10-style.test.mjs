@@ -41,7 +41,7 @@ test('each number of a test file is used once', () => {
 });
 
 /** What came to Node after version 18, which Debian 12 has: functions, and names that modules export. */
-const NEWER = [/\.(toSorted|toReversed|toSpliced|isWellFormed|toWellFormed)\(/, /\b(Array\.fromAsync|Promise\.(withResolvers|try)|(Object|Map)\.groupBy|AbortSignal\.any|process\.loadEnvFile)\b/,
+const NEWER = [/\.(toSorted|toReversed|toSpliced|isWellFormed|toWellFormed|getSetCookie)\(/, /\b(Array\.fromAsync|Promise\.(withResolvers|try)|(Object|Map)\.groupBy|AbortSignal\.any|process\.loadEnvFile)\b/,
 	/import\.meta\.(dirname|filename)\b/, /^import .*\b(crc32|zstd\w*|getCallSites?|styleText|stripTypeScriptTypes|glob|globSync|matchesGlob|parseEnv)\b.* from 'node:/m];
 
 test('what runs in Node runs in that of Debian 12', () => {
