@@ -377,7 +377,7 @@ static void handle_wake(uv_timer_t *timer)
 	} else if (agent->process.over) {
 		acp_agent_stop_child(agent, "limit", agent->process.over);
 	} else if (agent->process.overflowed) {
-		acp_agent_stop_child(agent, "protocol", "the agent does not read what it is sent");
+		acp_agent_stop_child(agent, "protocol", "the agent does not read its input");
 	}
 	if (agent->process.delay_untold) {
 		agent->process.delay_untold = false;
@@ -433,12 +433,13 @@ static void handle_deadline(uv_timer_t *timer)
 		acp_agent_tell_metas(agent);
 		acp_agent_stop_child(agent, "stopped", "did not answer session/cancel");
 	} else if (agent->session.stage == ACP_LOGGING_IN) {
-		acp_agent_stop_for_login(agent, true, "authenticate: nobody has logged in in time");
+		acp_agent_stop_for_login(
+			agent, true, "authenticate: nobody logged in within the time limit");
 	} else if (agent->session.stage == ACP_INITIALIZING) {
 		acp_agent_stop_child(agent, "protocol",
 			"did not answer initialize in time: check that its command speaks ACP on stdin and stdout");
 	} else {
 		acp_agent_stop_child(agent, "protocol",
-			"did not answer initialize and session/new (or what goes on with an earlier session) in time");
+			"did not answer initialize and session/new (or session/resume, or session/load) in time");
 	}
 }

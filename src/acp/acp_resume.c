@@ -80,7 +80,7 @@ static void ask(struct acp_agent *agent, enum acp_stage stage, const char *metho
 {
 	const char *id = agent->ops->earlier_session(agent->owner);
 	if (!id) {
-		give_up(agent, "because the log names no earlier one any more");
+		give_up(agent, "because the log no longer names an earlier one");
 		return;
 	}
 	agent->session.stage = stage;
@@ -97,7 +97,7 @@ void acp_resume_begin(struct acp_agent *agent)
 		acp_agent_send_new_session(agent);
 	} else if (agent->resume.failures >= FAILURES_MAX) {
 		give_up(agent,
-			"because it stopped each time that it was to go on with the one before");
+			"because it stopped each time that it was asked to resume the earlier one");
 	} else if (agent->resume.can_resume) {
 		agent->session.stage = ACP_RECALLING;
 		agent->ops->history(agent->owner, true);
@@ -106,7 +106,7 @@ void acp_resume_begin(struct acp_agent *agent)
 		agent->resume.replay = reconcile_create(HISTORY_SIZE_MAX);
 		agent->ops->history(agent->owner, false);
 	} else {
-		give_up(agent, "because it cannot go on with an earlier one");
+		give_up(agent, "because it cannot resume an earlier one");
 	}
 }
 
@@ -140,7 +140,7 @@ void acp_agent_log_failed(struct acp_agent *agent)
 		/* without the log, known state may be reported again */
 		acp_agent_log_end(agent, true);
 	} else if (agent->session.stage == ACP_RECALLING) {
-		give_up(agent, "because the log of the one before cannot be read");
+		give_up(agent, "because the log of the earlier one cannot be read");
 	}
 }
 
@@ -166,7 +166,7 @@ static void go_on(struct acp_agent *agent, const json_t *result)
 static void handle_refusal(struct acp_agent *agent, const json_t *error)
 {
 	struct buffer words = {0};
-	buffer_append_str(&words, "because it did not go on with the one before: ");
+	buffer_append_str(&words, "because it did not resume the earlier one: ");
 	json_rpc_describe_error(&words, error);
 	give_up(agent, buffer_cstr(&words));
 	buffer_finish(&words);
@@ -178,7 +178,7 @@ void acp_resume_handle_answer(struct acp_agent *agent, const json_t *result, con
 		handle_refusal(agent, error);
 	} else if (agent->session.stage == ACP_RESUMING &&
 		   !agent->ops->earlier_session(agent->owner)) {
-		give_up(agent, "because the log names no earlier one any more");
+		give_up(agent, "because the log no longer names an earlier one");
 	} else if (agent->session.stage == ACP_RESUMING) {
 		go_on(agent, result);
 		acp_agent_begun(agent);
@@ -247,14 +247,13 @@ static void end_history(struct acp_agent *agent)
 {
 	json_t *fresh = reconcile_finish(agent->resume.replay);
 	if (reconcile_is_foreign(agent->resume.replay)) {
-		give_up(agent,
-			"because the history that it brought for the one before is another one");
+		give_up(agent, "because it replayed a different history for the earlier one");
 		json_decref(fresh);
 		return;
 	}
 	if (reconcile_is_cut(agent->resume.replay)) {
 		diag(DIAG_WARN,
-			"session %s: the agent's history is too long to be compared with the log: what is new in its later part is not taken",
+			"session %s: the agent's history is too long to be compared with the log: new events in its later part are dropped",
 			agent->config.session_id);
 	}
 	json_t *loaded = agent->resume.loaded;

@@ -367,7 +367,7 @@ void acp_agent_handle_response(struct acp_agent *agent, const json_t *message)
 	if (!is_awaited(agent, json_object_get(message, "id"))) {
 		struct buffer words = {0};
 		json_rpc_describe_error(&words, error);
-		diag(DIAG_DEBUG, "session %s: the agent answered nothing that was asked: %s",
+		diag(DIAG_DEBUG, "session %s: the agent sent a response to no open request: %s",
 			agent->config.session_id, error ? buffer_cstr(&words) : "a result");
 		buffer_finish(&words);
 		return;

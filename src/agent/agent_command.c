@@ -70,12 +70,12 @@ char *agent_command_fault(const char *command, const char *cwd, char *const *env
 			xprintf("%s%s%s", *word == '/' ? "" : cwd, *word == '/' ? "" : "/", word);
 		why = is_program(file)
 			      ? NULL
-			      : xprintf("%s is no program that can be run: install it, or correct its path",
+			      : xprintf("%s is not an executable program: install it, or correct its path",
 					word);
 		free(file);
 	} else if (path && !is_in_path(word, cwd, path)) {
 		why = xprintf(
-			"there is no program \"%s\" in the PATH of the server: install it, or write its whole path",
+			"the program \"%s\" is not in the server's PATH: install it, or give its full path",
 			word);
 	}
 	free(word);

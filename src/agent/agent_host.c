@@ -19,7 +19,7 @@
 static void complain(const struct hosted *hosted, const char *what)
 {
 	diag(DIAG_WARN,
-		"session %s: %s of the agent was not taken: its data is not what its type asks for",
+		"session %s: %s from the agent was rejected: its data does not fit its type",
 		session_id(hosted->session), what);
 }
 
@@ -301,7 +301,7 @@ const char *agent_host_private_dir(const struct agent_host *host)
 const char *agent_host_lack(const struct agent_host *host)
 {
 	return host->list->count
-		       ? "the agent of this session is not in the file of --agents any more; put it back, or make a new session"
+		       ? "the agent of this session is no longer in the --agents file; put it back, or start a new session"
 		       : "this server runs without an agent; start it with --agent \"COMMAND\" or --agents FILE";
 }
 

@@ -75,7 +75,7 @@ static char *read_texts(const json_t *texts, const char *what,
 	for (size_t i = 0; i < json_array_size(texts) && !why; i++) {
 		const char *text = json_string_value(json_array_get(texts, i));
 		why = text ? take(entry, text)
-			   : xprintf("\"%s\" has an item that is no string", what);
+			   : xprintf("\"%s\" has an item that is not a string", what);
 	}
 	return why;
 }
@@ -94,7 +94,7 @@ static char *take_root(struct agent_entry *entry, const char *text)
 {
 	char *root = resolve_root(text);
 	if (!root) {
-		return xprintf("\"roots\": \"%s\": there is no such directory", text);
+		return xprintf("\"roots\": \"%s\" is not a directory", text);
 	}
 	add_text(&entry->roots, root);
 	free(root);
@@ -147,7 +147,7 @@ static char *find_stranger(const json_t *json)
 		}
 		if (!is_known) {
 			return xprintf(
-				"there is no \"%s\"; an agent has name, title, command, env, roots and mcp_servers",
+				"unknown member \"%s\"; an agent has name, title, command, env, roots and mcp_servers",
 				key);
 		}
 	}

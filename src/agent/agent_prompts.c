@@ -11,7 +11,8 @@
 static void end_prompt(struct hosted *hosted, int error)
 {
 	hosted_end_turn(hosted, "error",
-		error == -ENOBUFS ? "as many agents run as may; send the prompt again later"
+		error == -ENOBUFS
+			? "too many agents are running (limit agents); send the prompt again later"
 		: error == -ENOTSUP
 			? "the agent does not take such images or files; leave them out, or use another agent"
 			: "the agent could not take the prompt");

@@ -154,7 +154,7 @@ static void finish(struct prompt_content *reading)
 		reading->done(reading->arg, blocks,
 			blocks ? NULL
 			: reading->status == -ENOENT
-				? "an image or file of the prompt is not there"
+				? "an image or file of the prompt no longer exists"
 				: "an image or file of the prompt cannot be read");
 	}
 	free_reading(reading);

@@ -117,11 +117,11 @@ static void tell(struct box *box)
 	if (box->rules.memory_max > 0 && box->used.memory > box->rules.memory_max) {
 		limit = LIMIT_agent_memory;
 		buffer_printf(&why,
-			"the agent and its commands used more than the %zu MiB of memory that --agent-memory allows; give it a smaller task, or a higher limit",
+			"the agent and its commands used more than the %zu MiB of memory that --agent-memory allows; give it a smaller task, or raise the limit",
 			box->rules.memory_max >> 20);
 	} else {
 		buffer_printf(&why,
-			"the agent and its commands had more than the %zu processes and threads that --agent-processes allows; look for a command that starts itself again, or give it a higher limit",
+			"the agent and its commands had more than the %zu processes and threads that --agent-processes allows; look for a command that keeps starting processes, or raise the limit",
 			box->rules.processes_max);
 	}
 	box->over(box->owner, limit, buffer_cstr(&why));

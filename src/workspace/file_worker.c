@@ -132,7 +132,7 @@ static void fail_job(struct workspace *ws, const char *why)
 	job->code = JSON_RPC_INTERNAL_ERROR;
 	buffer_clear(&job->text);
 	buffer_printf(&job->text, "%s%s: %s", why,
-		job->write ? "; it may have been written or not" : "", job->path);
+		job->write ? "; the file may or may not have been written" : "", job->path);
 	workspace_file_done(ws);
 }
 
@@ -143,10 +143,10 @@ static void handle_timer(uv_timer_t *timer)
 		workspace_stop_files(ws);
 		return;
 	}
-	diag(DIAG_WARN, "session %s: a file of the agent does not answer", ws->config.session_id);
+	diag(DIAG_WARN, "session %s: a file request of the agent timed out", ws->config.session_id);
 	child_kill(ws->file_process);
 	workspace_stop_files(ws);
-	fail_job(ws, "the file does not answer");
+	fail_job(ws, "the file system does not answer");
 }
 
 static void handle_output(void *owner, const char *bytes, size_t len)
@@ -184,7 +184,7 @@ static void handle_finished(void *owner, int64_t status, int term_signal)
 	struct workspace *ws = owner;
 	workspace_stop_files(ws);
 	if (ws->job) {
-		fail_job(ws, "the process that does this has ended");
+		fail_job(ws, "the process for files has ended");
 	}
 }
 

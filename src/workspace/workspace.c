@@ -42,7 +42,8 @@ static void answer_file(struct workspace *ws, struct file_job *job)
 static void tell_file(struct workspace *ws, const struct file_job *job)
 {
 	if (job->code != 0) {
-		diag(DIAG_DEBUG, "session %s: refused a file to the agent", ws->config.session_id);
+		diag(DIAG_DEBUG, "session %s: a file request of the agent was refused",
+			ws->config.session_id);
 		return;
 	}
 	json_t *data =

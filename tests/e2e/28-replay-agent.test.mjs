@@ -240,13 +240,13 @@ test('it ends in mid-turn as the recorded agent did, and not when all was done',
 	assert.equal(await done.end(), 0);
 });
 
-test('lines of the file that are not as they should be are left out, and counted', async (t) => {
+test('invalid lines of the file are left out, and counted', async (t) => {
 	const whole = fileOf([...OPENING, PROMPT, ['a2c', update('Hi')], DONE]);
 	const bad = ['', 'null', '{"t":1}', '{"t":"1","dir":"a2c","proc":1,"line":"x"}', '{"t":1,"dir":"up","proc":1,"line":"x"}', '{"t":1,"dir":"a2c","proc":0,"line":"x"}', '{"t":1,"dir":"a2c","proc":1}', '{"t":1,"dir":"ctl","proc":1}'];
 	const agent = await new Agent(t, `${bad.join('\n')}\n${whole}\n{"t":1,"dir":"a2c","proc":1,"li`, ['--speed', '0']).open();
 	assert.equal((await agent.ask(ask(3, 'session/prompt'))).result.stopReason, 'end_turn');
 	assert.equal(textOf(agent.lines), 'earlyHi');
-	await agent.complaint(`: ${bad.length + 1} lines are not as they should be`);
+	await agent.complaint(`: ${bad.length + 1} invalid lines were skipped`);
 });
 
 test('what it cannot play it says, and how it is called', async (t) => {

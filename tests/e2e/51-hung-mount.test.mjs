@@ -83,7 +83,7 @@ hangs && test('a file that does not answer is given up in time, and its agent go
 	for (let reason; reason !== 'end_turn';) {
 		reason = await (await prompt(observer, 'file')).end();
 	}
-	assert.match(server.stderr, /a file of the agent does not answer/);
+	assert.match(server.stderr, /a file request of the agent timed out/);
 });
 
 hangs && test('an agent and a command whose directory does not answer stop nobody else', async (t) => {

@@ -206,11 +206,11 @@ test('a file that is wrong is refused, with what is wrong', async (t) => {
 	await refused(one({ name: 'a b' }), /agent 1: "name"/);
 	await refused({ agents: [one().agents[0], one().agents[0]] }, /two agents have the name "a"/);
 	await refused(one({ command: ' ' }), /agent "a": "command" is missing/);
-	await refused(one({ comand: 'x' }), /agent "a": there is no "comand"/);
+	await refused(one({ comand: 'x' }), /agent "a": unknown member "comand"/);
 	await refused(one({ env: 'A=1' }), /"env" is not a list/);
 	await refused(one({ env: ['=1'] }), /"env": "=1"/);
-	await refused(one({ roots: [join(dir, 'nothing')] }), /"roots": ".*nothing": there is no such directory/);
-	await refused(one({ roots: [1] }), /"roots" has an item that is no string/);
+	await refused(one({ roots: [join(dir, 'nothing')] }), /"roots": ".*nothing" is not a directory/);
+	await refused(one({ roots: [1] }), /"roots" has an item that is not a string/);
 	await refused(one({ title: '' }), /"title" is not a string/);
 	await refused(one({ mcp_servers: [{ name: 'x' }] }), /each of "mcp_servers"/);
 	writeFileSync(file, JSON.stringify(one()));
@@ -245,8 +245,8 @@ test('a command whose program is not there is told when the server starts, and i
 	const faults = Object.fromEntries(body.agents.map(({ name, fault }) => [name, fault]).filter(([, fault]) => fault));
 	assert.deepEqual(Object.keys(faults), ['missing', 'none', 'directory']);
 	assert.match(faults.missing, /no program "no-such-agent" in the PATH of the server: install it/);
-	assert.match(faults.none, /tool is no program that can be run/);
-	assert.match(server.stderr, /the agent "missing" cannot be started: there is no program "no-such-agent"/);
+	assert.match(faults.none, /tool is not an executable program/);
+	assert.match(server.stderr, /the agent "missing" cannot be started: the program "no-such-agent" is not in the server's PATH/);
 	const seen = (await server.request('GET', '/api/agents', { headers: bearer(ownToken(server, 'observer')) })).body;
 	assert.deepEqual(seen.agents.filter(({ fault }) => fault), [], 'which programs there are is not for observers');
 });

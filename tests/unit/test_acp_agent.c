@@ -373,8 +373,7 @@ static void test_flood(void **state)
 	struct fixture *f = *state;
 	start(f, "floods");
 	run_until(f, "stopped");
-	expect_log(
-		f, "started sh 1 1 s1\nstopped protocol the agent does not read what it is sent\n");
+	expect_log(f, "started sh 1 1 s1\nstopped protocol the agent does not read its input\n");
 }
 
 static void test_destroy_kills_the_group(void **state)

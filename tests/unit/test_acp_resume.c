@@ -144,7 +144,7 @@ static void test_load_refused(void **state)
 	run_until(f, "turn_end");
 	assert_true(log_has_line(f,
 		"history\n" STARTED
-		" not resumed, because it did not go on with the one before: Session not found\n"
+		" not resumed, because it did not resume the earlier one: Session not found\n"
 		"text {'jsonrpc':'2.0','id':4,'method':"
 		"'session/prompt'"));
 	assert_null(strstr(f->log.data, "never to be seen"));
@@ -160,7 +160,7 @@ static void test_load_of_another_history(void **state)
 	run_until(f, "turn_end");
 	assert_true(log_has_line(f,
 		"history\n" STARTED
-		" not resumed, because the history that it brought for the one before is another one\n"
+		" not resumed, because it replayed a different history for the earlier one\n"
 		"text "));
 	assert_null(strstr(f->log.data, "sea"));
 	json_decref(events);
@@ -184,7 +184,7 @@ static void test_unreadable_log(void **state)
 	run_until(f, "turn_end");
 	assert_true(log_has_line(f,
 		"history\n" STARTED
-		" not resumed, because the log of the one before cannot be read\n"));
+		" not resumed, because the log of the earlier one cannot be read\n"));
 }
 
 /** Twice it stops when it is to go on; the third time it need not. */
@@ -200,7 +200,7 @@ static void expect_given_up(struct fixture *f, const char *name)
 	}
 	run_until(f, "turn_end");
 	assert_true(log_has_line(f, STARTED
-		" not resumed, because it stopped each time that it was to go on with the one before\n"));
+		" not resumed, because it stopped each time that it was asked to resume the earlier one\n"));
 	json_decref(events);
 }
 
@@ -221,7 +221,7 @@ static void test_agents_that_lose_history_are_not_asked(void **state)
 	go_on(f, "load-loses", events);
 	run_until(f, "turn_end");
 	assert_true(log_has_line(f,
-		"started gemini-cli 0.61.0 1 s1 not resumed, because it cannot go on with an earlier one\n"
+		"started gemini-cli 0.61.0 1 s1 not resumed, because it cannot resume an earlier one\n"
 		"text {'jsonrpc':'2.0','id':2,'method':'session/new'"));
 	json_decref(events);
 }

@@ -21,11 +21,11 @@ static const char usage[] =
 	"recording up to where the client has to say something. A request that the recording does\n"
 	"not have is refused; session/new opens the session of the next recorded prompt.\n"
 	"\n"
-	"  --speed N       so many times as fast (default 1; 0: without pauses)\n"
+	"  --speed N       how many times as fast (default 1; 0: without pauses)\n"
 	"  --proc N        which of the recorded processes (default: the first with a prompt)\n"
 	"  --wait SECONDS  how long to wait for an answer of the client (default 60)\n"
 	"  --commands      also have the client run the commands that the recorded one was asked to\n"
-	"                  run: without this they are left out, for who knows what they do here\n"
+	"                  run; by default these are left out, since they may do anything here\n"
 	"  --help          this text\n"
 	"  --version       the version\n";
 
@@ -118,7 +118,7 @@ static int load(struct replay_recording *recording, const struct options *o)
 		replay_recording_drop_commands(recording);
 	}
 	if (err == 0 && recording->bad_lines) {
-		fprintf(stderr, "holdfast-replay-agent: %s: %zu lines are not as they should be\n",
+		fprintf(stderr, "holdfast-replay-agent: %s: %zu invalid lines were skipped\n",
 			o->file, recording->bad_lines);
 	}
 	return err;
