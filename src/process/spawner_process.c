@@ -37,7 +37,6 @@ struct spawner_process {
 	bool has_guards;
 	bool has_deadline;
 	char **rules; /* the guards' arguments */
-	sigset_t mask; /* signal mask at the start */
 	int signals;
 	struct list children;
 };
