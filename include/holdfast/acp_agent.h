@@ -85,8 +85,8 @@ struct acp_agent_ops {
 	void (*history)(void *owner, bool state_only);
 	/**
 	 * The child answered initialize and session/new, session/resume or session/load. `info` is
-	 * {name?, title?, version?, protocol_version, agent_session_id, resumed?, resume_error?};
-	 * borrowed.
+	 * {name?, title?, version?, protocol_version, prompt_capabilities?, agent_session_id,
+	 * resumed?, resume_error?}; borrowed.
 	 */
 	void (*started)(void *owner, const json_t *info);
 	/**
@@ -206,6 +206,7 @@ void acp_agent_note_content(struct acp_agent *agent, const char *request_id, con
 void acp_agent_pause(struct acp_agent *agent, bool paused);
 /** Whether a prompt was cancelled and has not ended yet. */
 bool acp_agent_is_cancelling(const struct acp_agent *agent);
+/** Whether the child is running. */
 bool acp_agent_is_running(const struct acp_agent *agent);
 /** The limit that the newest child stopped with "limit" had exceeded. */
 enum limit acp_agent_limit(const struct acp_agent *agent);

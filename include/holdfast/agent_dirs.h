@@ -26,6 +26,7 @@ struct agent_dirs_found {
 /** Called once, on the loop, unless the job is cancelled; `found` is borrowed. */
 typedef void agent_dirs_done(void *arg, const struct agent_dirs_found *found);
 
+/** The thread is started by the first job. */
 struct agent_dirs *agent_dirs_create(uv_loop_t *loop);
 /**
  * Accepts no more jobs. Those that wait are still done unless they are cancelled; then the thread

@@ -25,6 +25,10 @@ struct agent_host_config {
 	char *const *env; /* entries of --agent-env, see agent_env.h; NULL: none */
 };
 
+/**
+ * Creates a host; logs a warning for each command that cannot be run. The loop, the limits, the
+ * list and the spawner must outlive it; `env` and `private_dir` are copied.
+ */
 struct agent_host *agent_host_create(const struct agent_host_config *config);
 /**
  * Ends all agents; `done(arg)` is called when the last one is gone. Calls of sessions and clients

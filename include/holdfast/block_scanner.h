@@ -69,13 +69,13 @@ void block_scanner_destroy(struct block_scanner *s);
 void block_scanner_reset(struct block_scanner *s);
 
 /**
- * Reads bytes and stops early when it learns that a block has ended. Returns how many of the `len`
- * bytes it read (at least 1 when len > 0). If a block ended, *ret_end is its length in bytes
- * counted from its own start (0 is possible only after block_scanner_cut(), when nothing of the cut
- * block followed), and what was read behind that end is the beginning of the next block, which is
- * the open one from now on; else *ret_end is BLOCK_SCANNER_NO_END. The end may lie before the bytes
- * of this call (the header row of a table is known by the row below it).
- * Bytes need not be whole characters, nor valid UTF-8.
+ * Reads bytes, and stops early when it learns that a block has ended. Returns how many of the `len`
+ * bytes it has read (at least 1 when len > 0). If a block ended, *ret_end is the block's length in
+ * bytes, counted from its own start; bytes read after that end belong to the next block, which is
+ * the open one from then on. The length can be 0 only after block_scanner_cut(), if the cut block
+ * did not continue. If no block ended, *ret_end is BLOCK_SCANNER_NO_END. The end may lie before the
+ * bytes of this call: the header row of a table is recognized by the row below it. Bytes need not
+ * be whole characters, nor valid UTF-8.
  */
 size_t block_scanner_feed(struct block_scanner *s, const char *text, size_t len, size_t *ret_end);
 

@@ -105,6 +105,7 @@ uint64_t stream_buffer_emitted_seq(const struct stream_buffer *sb);
 bool stream_buffer_is_idle(const struct stream_buffer *sb);
 /** Whether its state is that of a buffer that was just created for the next seq. */
 bool stream_buffer_is_fresh(const struct stream_buffer *sb);
+/** Sets *ret_open to the open event; its seq is 0 if no event is open. */
 void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *ret_open);
 
 /** Appends the whole state for the journal's snapshots (proto/store-format.md). */

@@ -51,6 +51,7 @@ struct workspace_ops {
 	void (*freed)(void *owner);
 };
 
+/** Creates a workspace. `ops` and `owner` must outlive it. */
 struct workspace *workspace_create(uv_loop_t *loop, const struct workspace_config *config,
 	const struct workspace_ops *ops, void *owner);
 /**

@@ -75,7 +75,7 @@ struct acp_session {
 	struct diag_rate noise; /* limits reports of unusable lines */
 };
 
-/* The prompt. */
+/* The running or waiting prompt. */
 struct acp_turn {
 	bool prompting;
 	json_t *prompt; /* its blocks, until it is sent */
@@ -92,7 +92,7 @@ struct acp_resume {
 	unsigned failures; /* consecutive children that did not survive resuming */
 	struct reconcile *replay; /* while the agent replays its history */
 	json_t *loaded; /* the answer to session/load */
-	uint64_t loaded_at; /* ms of the loop */
+	uint64_t loaded_at; /* when that answer arrived; ms of the loop */
 	uint64_t replayed_at; /* when the newest update of the history arrived; ms of the loop */
 };
 

@@ -37,13 +37,13 @@ struct demo_plan {
 };
 
 enum demo_step_kind {
-	DEMO_END = 0, /* of the script */
-	DEMO_SAY, /* text, token by token */
-	DEMO_THINK, /* text, token by token, as a thought */
-	DEMO_QUOTE, /* the last quote (the prompt, or a line of a file), in a code span */
-	DEMO_FILL, /* as many tokens as the prompt asks for */
-	DEMO_PAUSE, /* for the time of `number` tokens */
-	DEMO_PLAN, /* with the first `number` entries completed */
+	DEMO_END = 0, /* the end of the script */
+	DEMO_SAY, /* says a text, token by token */
+	DEMO_THINK, /* says a text as a thought, token by token */
+	DEMO_QUOTE, /* says the last quote (the prompt, or a line of a file), in a code span */
+	DEMO_FILL, /* says as many tokens as the prompt asks for */
+	DEMO_PAUSE, /* waits for the time of `number` tokens */
+	DEMO_PLAN, /* shows the plan with the first `number` entries completed */
 	DEMO_CALL, /* a tool call begins, with status `text` */
 	/* the call's status is `text`, its output so far `extra`, or its result */
 	DEMO_CALL_UPDATE,
@@ -51,11 +51,11 @@ enum demo_step_kind {
 	DEMO_READ, /* the call reads its file; waits */
 	DEMO_WRITE, /* the call writes its new_text to its file; waits */
 	DEMO_USAGE,
-	DEMO_NOISE, /* a line on stdout that is not JSON, and lines on stderr */
-	DEMO_HANG, /* until it is cancelled */
-	DEMO_EXIT, /* the process, with code `number` */
-	DEMO_STOP, /* the turn, with stop reason `text` */
-	DEMO_FAIL, /* the turn, with the error message `text` */
+	DEMO_NOISE, /* writes a line on stdout that is not JSON, and lines on stderr */
+	DEMO_HANG, /* waits until the turn is cancelled */
+	DEMO_EXIT, /* exits with code `number` */
+	DEMO_STOP, /* ends the turn with stop reason `text` */
+	DEMO_FAIL, /* ends the turn with the error message `text` */
 };
 
 struct demo_step {
