@@ -133,7 +133,7 @@ void acp_agent_keep_meta(struct acp_agent *agent, const char *of, const json_t *
 	if (count == 0 || !json_equal(json_array_get(agent->state.metas, count - 1), data)) {
 		json_array_append(agent->state.metas, data);
 	}
-	if (count == METAS_MAX) {
+	if (json_array_size(agent->state.metas) > METAS_MAX) {
 		json_array_remove(agent->state.metas, 0);
 	}
 	json_decref(data);

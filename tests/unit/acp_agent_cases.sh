@@ -422,6 +422,15 @@ metas)
 	answer '{"stopReason":"end_turn","_meta":{"quota":5}}'
 	until_stdin_ends
 	;;
+many_metas)
+	begin
+	get
+	for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 32; do
+		update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""},"_meta":{"n":'$n'}}'
+	done
+	answer '{"stopReason":"end_turn"}'
+	until_stdin_ends
+	;;
 prompt_error)
 	begin
 	get

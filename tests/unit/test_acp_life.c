@@ -319,6 +319,23 @@ static void test_metas(void **state)
 		"turn_end end_turn -\n");
 }
 
+/** As many as are kept; one more that says the same as the newest drops none of them. */
+static void test_many_metas(void **state)
+{
+	struct fixture *f = *state;
+	struct buffer expected = {0};
+	start(f, "many_metas");
+	run_until(f, "turn_end");
+	buffer_append_str(&expected, "started sh 1 1 s1\n");
+	for (int i = 1; i <= 32; i++) {
+		buffer_printf(&expected,
+			"x-acp-meta {\"_meta\":{\"n\":%d},\"of\":\"agent_message_chunk\"}\n", i);
+	}
+	buffer_append_str(&expected, "turn_end end_turn -\n");
+	expect_log(f, buffer_cstr(&expected));
+	buffer_finish(&expected);
+}
+
 static void test_no_terminals_offered(void **state)
 {
 	struct fixture *f = *state;
@@ -366,6 +383,7 @@ int main(void)
 		AGENT_TEST(test_long_lines),
 		AGENT_TEST(test_session_state),
 		AGENT_TEST(test_metas),
+		AGENT_TEST(test_many_metas),
 		AGENT_TEST(test_settings),
 		AGENT_TEST(test_too_many_settings),
 		AGENT_TEST(test_late_words),
