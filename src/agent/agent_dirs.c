@@ -110,7 +110,8 @@ static void list_in(const char *root, const char *path, const char *begin, struc
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	size_t len = strlen(begin);
-	for (size_t n = 0; dir && n < NAMES_MAX && (entry = readdir(dir)); n++) {
+	size_t n = 0;
+	for (; dir && n < NAMES_MAX && (entry = readdir(dir)); n++) {
 		const char *name = entry->d_name;
 		bool is_hidden = name[0] == '.' && (*begin != '.' || strcmp(name, ".") == 0 ||
 							   strcmp(name, "..") == 0);
@@ -118,6 +119,7 @@ static void list_in(const char *root, const char *path, const char *begin, struc
 			keep(names, path, name);
 		}
 	}
+	names->has_more = names->has_more || n == NAMES_MAX;
 	if (dir) {
 		closedir(dir);
 	} else if (fd >= 0) {

@@ -164,6 +164,12 @@ test('agents and directories are listed for those who may make sessions, and no 
 	}
 	const many = (await server.request('GET', `/api/directories?agent=second&path=${dir}/two/`)).body;
 	assert.deepEqual([many.directories.length, many.directories[199], many.has_more], [200, join(dir, 'two/d199'), true]);
+	mkdirSync(join(dir, 'two/files'));
+	for (let i = 0; i < 20001; i++) {
+		writeFileSync(join(dir, `two/files/${i}`), '');
+	}
+	const files = (await server.request('GET', `/api/directories?agent=second&path=${dir}/two/files/`)).body;
+	assert.deepEqual(files, { directories: [], has_more: true }, 'not all names of the directory were looked at');
 
 	const headers = bearer(ownToken(server, 'observer'));
 	assert.deepEqual(await list({}, { headers }), [403, 'forbidden']);
@@ -244,7 +250,7 @@ test('a command whose program is not there is told when the server starts, and i
 	assertValid(check.rest('agents')(body));
 	const faults = Object.fromEntries(body.agents.map(({ name, fault }) => [name, fault]).filter(([, fault]) => fault));
 	assert.deepEqual(Object.keys(faults), ['missing', 'none', 'directory']);
-	assert.match(faults.missing, /no program "no-such-agent" in the PATH of the server: install it/);
+	assert.match(faults.missing, /the program "no-such-agent" is not in the server's PATH: install it/);
 	assert.match(faults.none, /tool is not an executable program/);
 	assert.match(server.stderr, /the agent "missing" cannot be started: the program "no-such-agent" is not in the server's PATH/);
 	const seen = (await server.request('GET', '/api/agents', { headers: bearer(ownToken(server, 'observer')) })).body;
