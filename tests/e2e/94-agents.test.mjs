@@ -98,7 +98,7 @@ test('a session keeps its agent when another one comes first, and says so when i
 	observer.send('prompt', { message: 'Hello', prompt_id: 'p' });
 	const { data } = await observer.waitFor('error');
 	assert.equal(data.code, 'no_agent');
-	assert.match(data.message, /not in the file of --agents/);
+	assert.match(data.message, /no longer in the --agents file/);
 });
 
 test('an agent that there is not, and a directory that is none or out of the roots, are refused', async (t) => {
