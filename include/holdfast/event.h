@@ -36,7 +36,7 @@ enum event_type {
 	EVENT_MESSAGE_CHUNK, /* input only: becomes agent_message */
 	EVENT_THOUGHT_CHUNK, /* input only: becomes agent_thought */
 	EVENT_RUN_START, /* input only, never an event; data is the run_id */
-	EVENT_RUN_END, /* the same */
+	EVENT_RUN_END, /* like EVENT_RUN_START */
 	/* The numbers are stored in snapshots (stream_buffer_save.c): add new types only here. */
 	EVENT_ELICITATION_REQUEST, /* this and the next: only from the server's own agents */
 	EVENT_ELICITATION_RESOLVED,

@@ -51,10 +51,10 @@ struct mirror_message {
 	const char *client_id; /* of MIRROR_VIEWER */
 	const char *identity; /* of MIRROR_VIEWER: who it is (node_identity.h) */
 	unsigned code; /* of MIRROR_DISMISS: the close code */
-	const char *reason; /* the same */
+	const char *reason; /* of MIRROR_DISMISS */
 	bool wanted; /* of MIRROR_PREVIEWS */
 	uint64_t seq; /* of the open event; of MIRROR_REACHED: of the newest event */
-	enum event_type event; /* the same */
+	enum event_type event; /* of the open event */
 	size_t offset; /* of MIRROR_DELTA: offset of the text */
 	unsigned hides; /* of MIRROR_ACTIVITY: the HIDE_ bits that hide it */
 	/*

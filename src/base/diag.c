@@ -49,7 +49,7 @@ static void append_session(struct buffer *out, const char *text)
 	if (all <= begin || memcmp(text, front, begin) != 0) {
 		return;
 	}
-	/* Not strcspn(): with UBSan gcc 14 takes the pointer for one that is NULL. */
+	/* Not strcspn(): under UBSan, gcc 14 warns that the pointer could be NULL. */
 	const char *colon = memchr(text + begin, ':', all - begin);
 	size_t len = colon ? (size_t)(colon - text) - begin : 0;
 	if (len && !memchr(text + begin, ' ', len)) {

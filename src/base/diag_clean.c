@@ -1,3 +1,4 @@
+/* Makes untrusted text safe for a terminal. */
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 #include "holdfast/utf8.h"

@@ -1,3 +1,4 @@
+/* Estimates what a markdown text costs to parse and render: markdown_cost_is_fair(). */
 #include "render_internal.h"
 
 #include "holdfast/bytes.h"

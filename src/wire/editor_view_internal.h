@@ -27,7 +27,7 @@ struct editor_view {
 	/* The agent's state as JSON; empty: unknown. */
 	struct buffer modes; /* the available modes */
 	struct buffer mode; /* the id of the current one */
-	struct buffer model; /* the id of the one that counts */
+	struct buffer model; /* the id of the current one */
 	struct buffer options;
 	struct list waits; /* struct editor_wait */
 	size_t wait_count;

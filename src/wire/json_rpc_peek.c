@@ -1,10 +1,9 @@
+/* Finds the id and the method in the remains of a skipped line. */
 #include "holdfast/json_rpc.h"
 
 #include "holdfast/json_lines.h"
 
 #include <string.h>
-
-/* Finds the id and the method in the remains of a skipped line. */
 
 static size_t space_length(const char *text, size_t len)
 {

@@ -14,8 +14,8 @@
 struct prompt_text {
 	const char *prompt_id;
 	const char *client_id; /* NULL: none */
-	const char *sub; /* the same */
-	const char *name; /* the same */
+	const char *sub; /* NULL: none */
+	const char *name; /* NULL: none */
 	const char *message;
 	size_t len;
 	const json_t *content; /* NULL: none */
