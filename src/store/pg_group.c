@@ -3,6 +3,7 @@
  * group, and applies the result to the logs.
  */
 #include "pg.h"
+#include "pg_nodes.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
@@ -293,14 +294,50 @@ static void handle_retry(uv_timer_t *timer)
 	}
 }
 
+/**
+ * The logs of a group that a node has given up before its outcome was known; the caller frees the
+ * array. NULL if there is no doubt, or if nothing can follow: a node that closes, or a server alone,
+ * which gives up nothing before its end.
+ */
+static struct session_log **take_doubtful(struct pg *pg, size_t *ret_count)
+{
+	struct session_log **logs = NULL;
+	*ret_count = 0;
+	if (!pg->is_in_doubt || pg->store->closing || !store_is_shared(pg->store)) {
+		return NULL;
+	}
+	list_for_each(link, &pg->flight.parts) {
+		struct session_log *log = part_in(link)->part.log;
+		if (log) {
+			logs = xrealloc(logs, (*ret_count + 1) * sizeof(struct session_log *));
+			logs[(*ret_count)++] = log;
+		}
+	}
+	return logs;
+}
+
+/** Lets go of these logs. Whoever takes them next reads what the database has of them. */
+static void drop_doubtful(struct pg *pg, struct session_log **logs, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		pg_nodes_doubt(pg->nodes, pg_log_of(logs[i])->sid);
+		store_fenced(logs[i]);
+	}
+	pg->is_in_doubt = pg->is_in_doubt && !logs;
+	free(logs);
+}
+
 static void fail(struct pg *pg)
 {
 	struct store *store = pg->store;
+	size_t doubtful_count;
+	struct session_log **doubtful = take_doubtful(pg, &doubtful_count);
 	refuse(&pg->gather.parts); /* newest first: last_record has to go back step by step */
 	refuse(&pg->flight.parts);
 	pg->gather.lsn++;
 	pg->gather.bytes = 0;
 	store_failed(store, pg->flight.status, pg->is_in_doubt ? pg->flight.lsn : 0);
+	drop_doubtful(pg, doubtful, doubtful_count);
 	if (!store->closing) {
 		uint64_t ms = (uint64_t)store->limits->journal_retry_ms;
 		uv_timer_start(pg->retry, handle_retry, ms, 0);

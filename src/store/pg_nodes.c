@@ -138,22 +138,26 @@ const unsigned char *pg_node_key(const struct store *store)
 
 /* --- sessions that may have been taken --- */
 
-void pg_nodes_add_unsure(struct pg_nodes *nodes, const struct pg_taken *taken)
-{
-	int count = PQntuples(taken->sessions);
-	nodes->unsure = xrealloc(
-		nodes->unsure, (nodes->unsure_count + (size_t)count + 1) * sizeof(int64_t));
-	for (int row = 0; row < count; row++) {
-		nodes->unsure[nodes->unsure_count++] = pg_get_bigint(taken->sessions, row, 0);
-	}
-}
-
 static void remove_unsure(struct pg_nodes *nodes, int64_t sid)
 {
 	for (size_t i = 0; i < nodes->unsure_count; i++) {
 		if (nodes->unsure[i] == sid) {
 			nodes->unsure[i--] = nodes->unsure[--nodes->unsure_count];
 		}
+	}
+}
+
+void pg_nodes_doubt(struct pg_nodes *nodes, int64_t sid)
+{
+	remove_unsure(nodes, sid);
+	nodes->unsure = xrealloc(nodes->unsure, (nodes->unsure_count + 1) * sizeof(int64_t));
+	nodes->unsure[nodes->unsure_count++] = sid;
+}
+
+void pg_nodes_add_unsure(struct pg_nodes *nodes, const struct pg_taken *taken)
+{
+	for (int row = 0; row < PQntuples(taken->sessions); row++) {
+		pg_nodes_doubt(nodes, pg_get_bigint(taken->sessions, row, 0));
 	}
 }
 

@@ -36,7 +36,9 @@ struct pg_nodes {
 	struct hash *seeks; /* struct pg_seek, by session id */
 };
 
-/** Remembers taken sessions as unsure: a later pg_take() takes them again. */
+/** Remembers a session as unsure: a later pg_take() takes it again, if it is this server's. */
+void pg_nodes_doubt(struct pg_nodes *nodes, int64_t sid);
+/** The same for all sessions in `taken`. */
 void pg_nodes_add_unsure(struct pg_nodes *nodes, const struct pg_taken *taken);
 /** Copies the unsure sids; the caller frees the array. */
 int64_t *pg_nodes_copy_unsure(const struct pg_nodes *nodes, size_t *ret_count);

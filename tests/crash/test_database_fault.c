@@ -6,6 +6,7 @@
 #include "part.h"
 #include "postgres.h"
 #include "postgres_proxy.h"
+#include "session_internal.h"
 #include "storm.h"
 
 #include "holdfast/diag.h"
@@ -277,12 +278,58 @@ static void a_start_that_fails_spoils_nothing(void **state)
 	fail_each(STARTING, &(struct storm){.seed = 4712, .steps = 12});
 }
 
+static bool stays(void *arg, const char *id)
+{
+	return true;
+}
+
+static uint64_t shown(struct rig *rig, const char *id)
+{
+	return session_channel(rig_session(rig, id))->max_seq;
+}
+
+/**
+ * A node that stops gives up a group whose outcome is unknown, and goes on for a while. It lets go of
+ * the group's sessions, since it does not know their state; the next owner reads it.
+ */
+static void a_group_that_was_given_up_is_read_again(void **state)
+{
+	static const struct proxy_plan cut = {PROXY_CUT_AFTER, NULL, 0, 1000};
+	struct rig rig;
+	postgres_clear();
+	proxy_plan(NULL);
+	rig_init(&rig);
+	begin_on(&rig);
+	rig.node_address = "a:1";
+	rig.limits.stop_wait_ms = 300;
+	assert_int_equal(rig_open(&rig), 0);
+	rig_put(rig_session(&rig, "s"), "x-note", "{}");
+	rig_put(rig_session(&rig, "other"), "x-note", "{}");
+	rig_settle(&rig);
+	proxy_plan(&cut);
+	rig_put(rig_session(&rig, "s"), "x-note", "{}");
+	session_table_hand_over_most(rig.table, stays, NULL);
+	assert_true(rig.is_failing);
+	proxy_plan(NULL);
+	rig_wait_for_store(&rig);
+	assert_null(session_table_get(rig.table, "s", 1));
+	rig_put(rig_session(&rig, "other"), "x-note", "{}");
+	rig_settle(&rig);
+	assert_int_equal(shown(&rig, "other"), 2);
+	rig_close(&rig);
+	assert_int_equal(rig_open(&rig), 0);
+	assert_int_equal(shown(&rig, "s"), 2); /* it had been committed */
+	assert_int_equal(shown(&rig, "other"), 2);
+	rig_finish(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(what_is_refused_is_not_shown, teardown),
 		cmocka_unit_test_teardown(a_stop_loses_nothing, teardown),
 		cmocka_unit_test_teardown(a_start_that_fails_spoils_nothing, teardown),
+		cmocka_unit_test(a_group_that_was_given_up_is_read_again),
 	};
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests_name("database-fault", tests, start, stop);
