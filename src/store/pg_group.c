@@ -360,7 +360,7 @@ void pg_group_land(struct pg *pg)
 int pg_sync(struct store *store)
 {
 	struct pg *pg = pg_of(store);
-	/* Give up some time if the database is down: the group in flight is refused then. */
+	/* If the database is down, do not wait forever: the group in flight is given up. */
 	atomic_store(
 		&pg->give_up_at, uv_hrtime() + (uint64_t)store->limits->stop_wait_ms * 1000000);
 	while (pg->is_busy || !list_empty(&pg->gather.parts)) {

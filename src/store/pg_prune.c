@@ -64,7 +64,7 @@ static bool find(struct pg *pg, struct pg_cut *cut)
 	uint64_t from = meta->first_seq;
 	uint64_t offset = 0;
 	int count;
-	/* No end of a step between events of unknown age: only a later event settles them. */
+	/* No step ends among events of unknown age, as a later event decides whether they go. */
 	do {
 		PGresult *rows = read_rows(pg, cut, from);
 		count = PQntuples(rows);

@@ -14,7 +14,7 @@ struct store_migrate {
 	struct store_migrate_config config;
 	struct moving_pg pg;
 	struct moving_files *files; /* the old side, if that is a directory */
-	struct moving_made *made; /* the new one, if it is that */
+	struct moving_made *made; /* the new side, if that is a directory */
 	struct moving_side from;
 	struct moving_side to;
 	struct store_migrate_counts counts;
@@ -32,7 +32,7 @@ struct summing {
 	uint64_t names; /* bytes */
 };
 
-/** Adds an item with its kind and length, so that different items never sum up the same bytes. */
+/** Adds an item with its kind and length in front, so that different items are different bytes. */
 static void add(struct summing *sum, char kind, const void *bytes, size_t len)
 {
 	const uint64_t size = len;
