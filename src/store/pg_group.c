@@ -296,8 +296,8 @@ static void handle_retry(uv_timer_t *timer)
 
 /**
  * The logs of a group that a node has given up before its outcome was known; the caller frees the
- * array. NULL if there is no doubt, or if nothing can follow: a node that closes, or a server alone,
- * which gives up nothing before its end.
+ * array. NULL if there is no doubt, or no later group: the store closes, or the server is alone,
+ * which gives up a group only at its end.
  */
 static struct session_log **take_doubtful(struct pg *pg, size_t *ret_count)
 {
