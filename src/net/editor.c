@@ -281,7 +281,7 @@ static int take_new(struct conn *conn, const struct editor_request *request, con
 			request->make.cwd, handle_looked, conn);
 		if (!door->looking) {
 			return refuse(refusal, "server_busy",
-				"too many ask for directories at once; try again in a moment");
+				"too many requests for directories at once; try again in a moment");
 		}
 		conn_park(conn, text, len);
 		return 0;

@@ -328,7 +328,7 @@ struct listeners *listeners_create(const struct listen_config *config, char **re
 	if (r == 0 && config->has_keys && !has_tls(all)) {
 		r = -EINVAL;
 		*ret_why = xstrdup(
-			"--tls-cert is given, but no address speaks TLS: loopback does with --listen https://127.0.0.1:8443, others do without --tls off");
+			"--tls-cert is given, but no address speaks TLS: on loopback, say --listen https://127.0.0.1:8443; elsewhere, leave out --tls off");
 	}
 	if (r < 0) {
 		remove_files(all);

@@ -525,7 +525,7 @@ void conn_check_grant(struct conn *conn);
 
 /* append.c */
 #define TOO_MANY_SESSIONS \
-	"there is no room for another session: too many exist, in total or of yours, or too large ones"
+	"there is no room for another session: there are too many, in total or of yours, or they are too large"
 /**
  * Creates the session conn->session_id and sets conn->session. It becomes durable together with the
  * events appended in the same tick.

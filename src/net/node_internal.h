@@ -11,7 +11,7 @@
 
 /* The refusal if the session's node cannot be reached, or says that it does not have it. */
 #define OWNER_UNREACHABLE \
-	"the node that has the session cannot be reached, or is just handing it over; try again in a moment"
+	"the node that has the session cannot be reached, or is handing it over; try again in a moment"
 #define OWNER_UNREACHABLE_HEADERS "retry-after: 1\r\n"
 /* The status with which a node rejects a request from another node. */
 #define STATUS_MISDIRECTED 421
