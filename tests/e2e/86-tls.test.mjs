@@ -350,7 +350,7 @@ test('SIGHUP changes the certificate for new connections; living ones and what t
 		const from = round % 2 ? keep : two;
 		copyFileSync(from.cert, one.cert);
 		copyFileSync(from.key, one.key);
-		await reload(/new connections use the certificate/);
+		await reload(/new connections now use the certificate/);
 		assert.equal(await fingerprint() === first, round % 2 === 1, `round ${round}`);
 	}
 	// What cannot be used changes nothing.
