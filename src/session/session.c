@@ -1,4 +1,6 @@
-/* A session's life: inputs in, commits out, deltas and timers. */
+/*
+ * The path of an input through a session: journaled, applied, committed, or undone after a failure.
+ */
 #include "session_internal.h"
 
 #include "holdfast/json_text.h"
@@ -9,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what comes of an input --- */
+/* --- effects of the state machine --- */
 
-/** A user_prompt that the session's agent has to be given, when it is on disk. */
+/** A user_prompt for the session's agent, withheld until it is durable. */
 struct pending_prompt {
 	struct pending pending;
 	struct event *event;
@@ -76,12 +78,12 @@ int session_apply(struct session *session, const struct record *record,
 {
 	session_note_ts(session, record->ts);
 	int64_t at = session->table->recovering ? session->last_ts : session_time(session);
-	if (record->kind == RECORD_LABELS) { /* the state machine has nothing of it */
+	if (record->kind == RECORD_LABELS) { /* labels are not part of the state machine */
 		*ret_seq = 0;
 		return session_labels_apply(session, record);
 	}
 	int r = session_state_apply(&session->state, record, at, input, ret_seq);
-	/* What was emitted before a snapshot must be in the log: nothing else has it any more. */
+	/* Events before a snapshot must be in the log: no other record can restore them. */
 	bool is_lost = record->kind == RECORD_SNAPSHOT &&
 		       stream_buffer_emitted_seq(session->state.stream) >
 			       session_log_last_seq(session->log);
@@ -107,9 +109,7 @@ void session_touch(struct session *session)
 
 void session_save_state(struct session *session, struct buffer *out)
 {
-	/*
-	 * Whatever is replayed from this snapshot on goes by the sizes of this run of the server.
-	 */
+	/* Records after this snapshot are replayed with the size limits of this run. */
 	stream_buffer_take_sizes(session->state.stream);
 	session_state_save(&session->state, out);
 }
@@ -122,7 +122,10 @@ int session_journal_snapshot(struct session *session)
 	}
 	struct buffer data = {0};
 	session_save_state(session, &data);
-	/* Without its creation a session is forgotten: that need not be on disk. */
+	/*
+	 * If only the creation is not durable the snapshot counts as clean, too: a session without
+	 * its creation is forgotten, not rewound.
+	 */
 	bool is_clean = (uint64_t)session->last_lsn <= store_synced_lsn(table->store) ||
 			session->last_lsn == session->created_lsn;
 	int64_t lsn = session_log_append(
@@ -136,7 +139,7 @@ int session_journal_snapshot(struct session *session)
 	return lsn < 0 ? -EIO : 0;
 }
 
-/** How much of the open event may be told once `lsn` is on disk. */
+/** Notes how much of the open event may be shown once `lsn` is durable. */
 static void mark_open(struct session *session, int64_t lsn)
 {
 	struct stream_open open;
@@ -144,7 +147,7 @@ static void mark_open(struct session *session, int64_t lsn)
 	session_room_note_open(session, open.len > 0);
 	size_t n = session->open_mark_count;
 	if (n && session->open_marks[n - 1].lsn == lsn) {
-		n--; /* of the same group */
+		n--; /* replace the mark of the same group */
 	} else if (n == 2) {
 		session->open_marks[0] = session->open_marks[1];
 		n = 1;
@@ -177,7 +180,7 @@ int session_journal(struct session *session, enum record_kind kind, const char *
 	struct record record = {.kind = kind, .ts = ts, .data = data, .data_len = len};
 	session->applying_lsn = lsn;
 	r = session_apply(session, &record, input, ret_seq);
-	assert(r == 0); /* our own record */
+	assert(r == 0); /* this function made the record */
 	session->last_lsn = lsn;
 	session_status_note(session, lsn);
 	mark_open(session, lsn);
@@ -190,7 +193,7 @@ int session_input(struct session *session, const struct input_event *input, uint
 	bool *ret_duplicate)
 {
 	*ret_duplicate = session_state_is_over(&session->state, input, ret_seq);
-	/* One with a key is journaled all the same: the key must be known. */
+	/* A duplicate with a key is journaled, so that the key is remembered. */
 	if (*ret_duplicate && !input->key) {
 		return session->is_deleted ? -ENOENT : 0;
 	}
@@ -255,10 +258,10 @@ void session_show_recovered(struct session *session)
 	session->channel.max_seq = session_log_last_seq(session->log);
 	session_status_show(session);
 	refresh_prompt(session);
-	session_touch(session); /* an open block is told of, and its timer runs */
+	session_touch(session); /* shows an open block, and arms its timer */
 }
 
-/** Hands a durable user_prompt to whoever runs the session's agent. */
+/** Reports a durable user_prompt to the owner, which runs the session's agent. */
 static void tell_prompt(struct session *session, struct event *event)
 {
 	size_t len;
@@ -273,7 +276,7 @@ static void tell_prompt(struct session *session, struct event *event)
 	json_decref(json);
 }
 
-/** The newest prompt that is confirmed, with a reference; NULL if there is none. */
+/** Takes the durable prompts; returns the newest one, with its reference, or NULL. */
 static struct event *take_prompt(struct session *session, uint64_t lsn)
 {
 	struct event *prompt = NULL;
@@ -388,7 +391,7 @@ bool session_rewind_begin(struct session *session)
 		return true;
 	}
 	int r = session_state_load(&session->state, session->base.data, session->base.len);
-	assert(r == 0); /* our own snapshot, of a state that was on disk */
+	assert(r == 0); /* this program made the snapshot */
 	buffer_finish(&session->base);
 	return false;
 }

@@ -1,7 +1,7 @@
 /*
- * Notices of what is held behind an open block, so that nobody waits for it in the dark. They have
- * no place in the log, but like all else they are told once their input is on disk: nobody is shown
- * a tool call that is refused in the end, under a number that another event gets.
+ * Notices of inputs that are held behind an open block, so that observers see that something is
+ * coming. They are not in the log. Like events they are sent when their input is durable: otherwise
+ * a tool call could be shown that is refused in the end, with a seq that another event gets.
  */
 #include "session_internal.h"
 
@@ -12,11 +12,11 @@ struct pending_activity {
 	struct pending pending;
 	uint64_t seq;
 	struct frame *frame;
-	unsigned hides; /* which tokens get the other one */
-	struct frame *redacted; /* NULL: nobody was there who would */
+	unsigned hides; /* tokens that hide one of these get `redacted` */
+	struct frame *redacted; /* NULL: no observer had such a token */
 };
 
-/** What an activity notice may tell: enough to show that something waits, never the content. */
+/** Appends the data of a notice: enough to show that something waits, never the content. */
 static void append_activity(const json_t *json, struct buffer *out)
 {
 	static const char *const names[] = {"tool_call_id", "title", "kind", "status", "path"};

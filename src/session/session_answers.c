@@ -1,6 +1,6 @@
 /*
- * Answers of permission requests: known at once to whoever asks or answers, told to the session's
- * agent when they are durable.
+ * Answers to permission requests. They are known at once, so that a second answer is refused; the
+ * session's agent is told when they are durable.
  */
 #include "session_internal.h"
 
@@ -12,7 +12,7 @@ struct resolution {
 	char by[]; /* a signature, "" if cancelled */
 };
 
-/** An answer that is on its way to the disk, and then to the session's agent. */
+/** An answer that is not durable yet; then it is told to the session's agent. */
 struct pending_answer {
 	struct pending pending;
 	char *request_id;
@@ -29,7 +29,7 @@ void session_take_answer(void *owner, const struct session_answer *answer)
 	strcpy(resolution->by, answer->by);
 	free(hash_put(session->resolved, id, strlen(id), resolution));
 	if (session->table->recovering) {
-		return; /* whoever asked is gone */
+		return; /* the agent that asked is gone */
 	}
 	struct pending_answer *pending = xcalloc(1, sizeof(*pending));
 	pending->pending.lsn = session->applying_lsn;
@@ -98,7 +98,7 @@ void session_answers_finish(struct session *session)
 	hash_destroy(session->resolved);
 }
 
-/* --- looking --- */
+/* --- lookups --- */
 
 bool session_find_answer(
 	const struct session *session, const char *request_id, struct log_key *ret_answer)

@@ -1,7 +1,7 @@
 /*
- * Sessions of other nodes, as far as lists tell of them. Each node shows the objects of its sessions on
- * the shelf when they have changed, and looks there for what the others show, both several times a
- * second and not for each event. Sessions whose node has died stay listed as they were last.
+ * The listed state of other nodes' sessions. Each node shows the objects of its sessions on the
+ * shelf (shelf.h) when they have changed, and reads there what the others show, both several times
+ * a second and not for each event. Sessions whose node has died remain listed in their last state.
  */
 #include "session_internal.h"
 
@@ -14,9 +14,12 @@
 #include <time.h>
 
 #define LOOK_MS 400
-/* So many of our own are shown at once. */
+/* The most sessions shown in one round. */
 #define SHOWN_MOST 500
-/* Notes of deletions go when they are a day old: who could not look for so long (ms) reads all again. */
+/*
+ * Notes of deletions are removed after a day. A node that could not read for this time (ms) reads
+ * everything again.
+ */
 #define ANEW_MS ((int64_t)12 * 3600 * 1000)
 
 struct elsewhere {
@@ -25,12 +28,12 @@ struct elsewhere {
 	uv_timer_t *timer;
 	uv_work_t work;
 	bool is_working;
-	struct hash *objects; /* struct shown, by id; also of sessions that are here */
-	struct hash *changed; /* our own that are to be shown: their ids, which are ours */
-	uint64_t at; /* the number of the last one that is known */
-	bool is_anew;
-	int64_t seen_ms; /* when a look began that came through: ms of CLOCK_BOOTTIME */
-	int64_t begun_ms;
+	struct hash *objects; /* struct shown, by id; may include sessions that are here */
+	struct hash *changed; /* ids of this node's sessions to be shown; owned */
+	uint64_t at; /* the number of the last line read from the shelf */
+	bool is_anew; /* this round reads everything again */
+	int64_t seen_ms; /* start of the last round that could read, in ms of CLOCK_BOOTTIME */
+	int64_t begun_ms; /* start of the current round */
 	/* The thread's. */
 	char owner[SHELF_OWNER_SIZE];
 	struct buffer out; /* lines, see shelf.h */
@@ -39,12 +42,12 @@ struct elsewhere {
 	int in_status;
 };
 
-/** An object with what its strings are in. */
+/** The object of a session, with the JSON that its strings are borrowed from. */
 struct shown {
 	struct session_object object;
 	uint64_t number; /* of its log in the store */
 	json_t *json;
-	bool is_old; /* it is not seen yet, of all that are read again */
+	bool is_old; /* while everything is read again: it was not read yet */
 };
 
 static int64_t now_ms(void)
@@ -62,7 +65,7 @@ static void free_shown(struct shown *shown)
 	}
 }
 
-/* --- what others show --- */
+/* --- reading what others show --- */
 
 static uint64_t number_of(const json_t *json, const char *name)
 {
@@ -86,7 +89,7 @@ static const char *status_of(const json_t *json)
 	return known[0];
 }
 
-/** Takes the JSON; NULL: it is no object of a session. */
+/** Makes a struct shown of an object, taking over the reference; NULL if it is not a session's. */
 static struct shown *read_object(json_t *json)
 {
 	const char *id = text_of(json, "id");
@@ -141,7 +144,7 @@ static void take_gone(struct elsewhere *elsewhere, const char *id)
 	free_shown(gone);
 }
 
-/** `text`: the number of its log, and its object. */
+/** Takes a line of a session: `text` is the number of its log, and its object. */
 static void take_object(struct elsewhere *elsewhere, const char *id, const char *text)
 {
 	char *rest;
@@ -153,7 +156,7 @@ static void take_object(struct elsewhere *elsewhere, const char *id, const char 
 	}
 	shown->number = number;
 	struct shown *before = hash_put(elsewhere->objects, id, strlen(id), shown);
-	/* What is read again is told of only if it is another. */
+	/* Objects that are read again are reported only if they differ. */
 	if (!before || !before->is_old || !json_equal(before->json, shown->json)) {
 		tell(elsewhere, id, &shown->object, !before);
 	}
@@ -184,7 +187,7 @@ static void collect_old(void *value, void *arg)
 	}
 }
 
-/** Those that are not there any more when all has been read again. */
+/** Drops the sessions that were not there when everything was read again. */
 static void drop_old(struct elsewhere *elsewhere)
 {
 	size_t i;
@@ -212,7 +215,7 @@ static void take_lines(struct elsewhere *elsewhere)
 	buffer_clear(&elsewhere->in);
 }
 
-/* --- what is shown --- */
+/* --- showing this node's sessions --- */
 
 static void add_changed(struct elsewhere *elsewhere, const char *id)
 {
@@ -229,7 +232,7 @@ struct showing {
 	size_t count;
 };
 
-/** False once it is among the lines, or gone. */
+/** Adds a line for a changed session. Returns false, having freed the id, if that is done. */
 static bool show(void *value, void *arg)
 {
 	struct showing *showing = arg;
@@ -245,7 +248,7 @@ static bool show(void *value, void *arg)
 		buffer_append_char(&elsewhere->out, '\n');
 		showing->count++;
 	} else if (is_here(elsewhere, id)) {
-		return true; /* it is not durable yet */
+		return true; /* not durable yet: later */
 	}
 	free(id);
 	return false;
@@ -266,7 +269,7 @@ void session_elsewhere_forget(struct session_table *table, const char *id)
 	}
 }
 
-/* --- several times a second --- */
+/* --- a round: several times a second --- */
 
 static void look_work(uv_work_t *work)
 {
@@ -288,7 +291,7 @@ static void look_done(uv_work_t *work, int status)
 	elsewhere->is_working = false;
 	shelf->hold(shelf->arg, false);
 	buffer_clear(&elsewhere->out);
-	if (elsewhere->out_status < 0) { /* all of them, once it works again */
+	if (elsewhere->out_status < 0) { /* once the store works again, show all of them */
 		store_each_session(elsewhere->table->store, add_log, elsewhere);
 	}
 	if (elsewhere->in_status == 0) {

@@ -1,4 +1,4 @@
-/* A session's history is not the one its clients know any more: it gets a new epoch. */
+/* New epochs, which tell clients that a session's history is not the one they know; repairs. */
 #include "session_internal.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ int session_change_epoch(struct session *session, uint64_t *ret_old, uint64_t *r
 	}
 	*ret_old = session_log_epoch(session->log);
 	*ret_new = epoch;
-	bool is_idle = session_state_is_idle(&session->state); /* it has no state but its log */
+	bool is_idle = session_state_is_idle(&session->state); /* then the log is its whole state */
 	if (!is_idle) {
 		session_save_state(session, &state);
 	}
@@ -31,7 +31,7 @@ bool session_table_get_repair(
 		return true;
 	}
 	*ret = (struct store_repaired){
-		.why = "the journal, which may have had something of it, is damaged"};
+		.why = "the journal is damaged, and may have had records of it"};
 	return log && store_journal_is_damaged(table->store);
 }
 

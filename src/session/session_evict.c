@@ -1,14 +1,14 @@
 /*
- * Which sessions are in memory. A session that is idle is nothing but what its log tells, so it can
- * go and come back whenever somebody asks for it: only its log's few numbers stay.
+ * Eviction: which sessions are in memory. The whole state of an idle session follows from its log,
+ * so it can be freed, and restored when it is needed; only the log's few numbers remain in memory.
  */
 #include "session_internal.h"
 
 #include <malloc.h>
 
-/* Sessions looked at in one tick of the loop. */
+/* Sessions considered in one tick of the loop. */
 #define EVICT_BATCH 64
-/* So many have to go before the memory they leave is given back to the system. */
+/* Evictions before freed memory is returned to the system. */
 #define TRIM_AFTER 32
 
 void session_note_activity(struct session *session)
@@ -58,9 +58,7 @@ static void consider(struct session *session)
 	session_free(session);
 }
 
-/**
- * What sessions leave are holes between what stays: the allocator keeps those unless it is told.
- */
+/** Freed sessions leave holes in the heap, which the allocator keeps unless it is told to trim. */
 static void trim_if_due(struct session_table *table)
 {
 	if (table->evicted >= TRIM_AFTER) {
@@ -69,7 +67,7 @@ static void trim_if_due(struct session_table *table)
 	}
 }
 
-/** The end of the tick does what is due. */
+/** The timer only wakes the loop: session_table_evict() runs at the end of the tick. */
 static void handle_timer(uv_timer_t *timer)
 {
 }

@@ -1,6 +1,6 @@
 /*
- * The state machine and the log: the one follows what the other tells, and gives it what no event
- * tells.
+ * Keeps the state machine and the log's facts in agreement: restores the state from the log, and
+ * gives the log those facts that no event carries.
  */
 #include "session_internal.h"
 

@@ -1,6 +1,7 @@
 /*
- * What people call a session, and where they put it. It is no part of the state machine: the
- * journal has the change until the log's facts have it, and later records do not depend on it.
+ * Labels: the name that people give a session, and whether it is archived or pinned. They are not
+ * part of the state machine: a change is in the journal until it is in the log's facts, and later
+ * records do not depend on it.
  */
 #include "session_internal.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where on the way through the list a session comes. */
+/* The part of the list in which a session comes: see session_list.h. */
 enum part { PART_NONE = -1, PART_FIRST, PART_AGAIN };
 
 struct listed {
@@ -23,16 +23,16 @@ struct listing {
 	size_t limit;
 	struct listed *items; /* room for twice the limit */
 	size_t count;
-	bool is_cut; /* the first `limit` items are sorted, and there are more behind them */
+	bool is_cut; /* the first `limit` items are sorted, and more sessions follow them */
 };
 
-/** By time, the smaller id first where that is the same. */
+/** Oldest first; for equal times, the smaller id first. */
 static int compare_places(int64_t a_at, const char *a_id, int64_t b_at, const char *b_id)
 {
 	return a_at < b_at ? -1 : a_at > b_at ? 1 : strcmp(a_id, b_id);
 }
 
-/** Newest first, and the smaller id first. */
+/** Newest first; for equal times, the smaller id first. */
 static int compare_newest(int64_t a_at, const char *a_id, int64_t b_at, const char *b_id)
 {
 	return a_at > b_at ? -1 : a_at < b_at ? 1 : strcmp(a_id, b_id);
@@ -74,7 +74,7 @@ static int compare_listed(const void *a, const void *b, void *arg)
 		x->object.updated_at, x->object.id, y->object.updated_at, y->object.id);
 }
 
-/** Keeps the first items of those there are. */
+/** Sorts the items and keeps the first `limit` of them. */
 static void cut(struct listing *listing)
 {
 	if (listing->count) {
@@ -145,7 +145,7 @@ void session_cursor_move(struct session_cursor *cursor, enum session_order order
 	cursor->updated_at = object->updated_at;
 }
 
-/* --- as text: five parts, with a character between them that no id has --- */
+/* --- cursors as text: five parts, separated by a character that ids cannot contain --- */
 
 void session_cursor_write(const struct session_cursor *cursor, struct buffer *out)
 {

@@ -1,7 +1,6 @@
 /*
- * Names that inputs gave go to the log with their input, which has them from the moment it is
- * durable; until then they are here, too, so that the same input on another connection finds them
- * at once.
+ * Names given by inputs. The log has them once their input is durable. Until then they are kept
+ * here, so that the same input on another connection finds them at once.
  */
 #include "session_internal.h"
 
@@ -10,20 +9,20 @@
 
 struct pending_name {
 	struct pending pending;
-	enum log_key_kind kind; /* 0: the end of the run, which has no name of its own */
+	enum log_key_kind kind; /* 0: not a name, but the end of the current run */
 	uint64_t seq;
 	struct key_sum sum;
 	char key[];
 };
 
-/** The kind in front, so that a key and a message may have the same name. */
+/** Makes a key for fresh_names; begins with the kind, as names of two kinds may be equal. */
 static void place_of(enum log_key_kind kind, const char *key, struct buffer *out)
 {
 	buffer_append_char(out, (char)kind);
 	buffer_append(out, key, strlen(key));
 }
 
-/** It is durable. */
+/** A name is durable: notes the run that it begins or ends. */
 static void follow(struct session *session, const struct pending_name *name)
 {
 	if (!name->kind || name->kind == LOG_KEY_RUN) {
@@ -75,7 +74,7 @@ static void add(struct session *session, const struct session_name *given)
 void session_names_add(void *owner, const struct session_name *name)
 {
 	struct session *session = owner;
-	if (name->kind == LOG_KEY_PROMPT) { /* its event tells the log */
+	if (name->kind == LOG_KEY_PROMPT) { /* the log derives it from the event */
 		session_remember_prompt(session, name->key, name->seq);
 		return;
 	}

@@ -1,10 +1,10 @@
-/* Prompts of controllers, and what is known of them by their ids. */
+/* Prompts of controllers: taking, changing and removing them, and finding them by their ids. */
 #include "session_internal.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* In session.prompt_ids: a number that is no seq + 1. */
+/* A value in session.prompt_ids that cannot be a seq + 1. */
 #define IN_QUEUE ((uintptr_t)1)
 
 int session_find_prompt(
@@ -30,7 +30,7 @@ int session_find_prompt(
 void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq)
 {
 	struct prompt_view had;
-	/* One that has its seq already is not in the queue, whatever an older snapshot says. */
+	/* A prompt that has begun is not in the queue, whatever an older snapshot says. */
 	if (seq || (session_find_prompt(session, prompt_id, &had) == 0 &&
 			   had.place == PROMPT_UNKNOWN)) {
 		hash_put(session->prompt_ids, prompt_id, strlen(prompt_id),
@@ -95,7 +95,7 @@ int session_prompt_with(struct session *session, const struct request *request,
 	return journal_json(session, RECORD_PROMPT, &data, ret_seq);
 }
 
-/** Whether it waits, so that it can be changed: 1, 0 or a negative errno. */
+/** Returns 1 if the prompt is queued, so that it can be changed, 0 if not, or a negative errno. */
 static int find_queued(
 	struct session *session, const char *prompt_id, struct prompt_view *ret_prompt)
 {

@@ -1,4 +1,4 @@
-/* The end of a loop tick: deltas, previews, and the timer for what the clock has to decide. */
+/* Publishing at the end of a loop tick: deltas, previews, and the timer that flushes open text. */
 #include "session_internal.h"
 
 #include "holdfast/inline_guard.h"
@@ -14,7 +14,8 @@ static void publish_delta(struct session *session, const struct stream_open *ope
 }
 
 /**
- * Renders the open block for all who want it, at most every preview_ms. Returns when to do it next.
+ * Renders the open block for observers with previews, at most every preview_ms. Returns when the
+ * next preview is due, INT64_MAX if none is.
  */
 static int64_t publish_preview(struct session *session, const struct stream_open *open, int64_t now)
 {
@@ -34,7 +35,7 @@ static int64_t publish_preview(struct session *session, const struct stream_open
 	buffer_append(&whole, open->context, open->context_len);
 	buffer_append(&whole, open->text, open->len);
 	inline_guard_heal(whole.data, whole.len, &healed);
-	/* What was healed may reach into the context of a short text. */
+	/* Closing open inline markup may have changed the context of a short text, too. */
 	bool whole_context = healed.len >= open->context_len && open->context_len &&
 			     memcmp(healed.data, open->context, open->context_len) == 0;
 	size_t kept = whole_context ? open->context_len : 0;
@@ -62,12 +63,12 @@ static void handle_timer(uv_timer_t *timer)
 	uint64_t seq;
 	if (flush != STREAM_FLUSH_NONE &&
 		session_journal(session, RECORD_FLUSH, &flush, 1, NULL, &seq) < 0) {
-		return; /* the store has failed: what is open stays so until it is revived */
+		return; /* the store has failed: the text stays open until it is revived */
 	}
 	session_touch(session);
 }
 
-/** Arms the timer for `at`; one that is armed for an earlier time looks again when it fires. */
+/** Arms the timer for `at`. If it is armed for an earlier time, it is armed again when it fires. */
 static void arm_timer(struct session *session, int64_t at, int64_t now)
 {
 	if (at == INT64_MAX || at >= session->timer_at) {
@@ -92,7 +93,7 @@ void session_publish(struct session *session)
 	int64_t time = session_time(session);
 	stream_buffer_get_open(session->state.stream, &open);
 	int64_t preview_at = INT64_MAX;
-	/* Like events, text is shown once it is on disk. */
+	/* Like events, text is shown once it is durable. */
 	const struct open_mark *shown = &session->shown_open;
 	open.len = open.seq != shown->seq ? 0 : open.len < shown->len ? open.len : shown->len;
 	if (open.len && !session->is_deleted) {
@@ -102,7 +103,7 @@ void session_publish(struct session *session)
 	int64_t flush_at = stream_buffer_deadline(session->state.stream);
 	if (flush_at <= time &&
 		stream_buffer_due(session->state.stream, time) == STREAM_FLUSH_NONE) {
-		flush_at = INT64_MAX; /* an unmatched marker: only more text changes that */
+		flush_at = INT64_MAX; /* an unmatched marker: only more text can change that */
 	}
 	flush_at -= flush_at == INT64_MAX ? 0 : session->time_shift;
 	arm_timer(session, flush_at < preview_at ? flush_at : preview_at, now);
@@ -114,7 +115,7 @@ void session_publish(struct session *session)
 	}
 }
 
-/** Other nodes that show it must not ask the database for what is gone. */
+/** Tells other nodes that show the session, so that they do not request pruned events. */
 void session_handle_pruned(void *owner)
 {
 	struct session *session = owner;
@@ -123,7 +124,7 @@ void session_handle_pruned(void *owner)
 	session_touch(session);
 }
 
-/** An observer has become live: one with previews must not wait for the next text. */
+/** An observer has become live: if it wants previews, it must not wait for more text. */
 void session_handle_joined(void *arg)
 {
 	struct session *session = arg;

@@ -1,6 +1,6 @@
 /*
- * What all sessions together may take: how many there are, of one maker too, how many have a block
- * open, and how much of the disk. Each is asked by the one place where more of it would begin.
+ * Limits of all sessions together: their number, also per creator, the number of open blocks, and
+ * disk space; and of one session, its number of names.
  */
 #include "session_internal.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Somebody who has made sessions. */
+/** The creator of sessions: the `sub` of a token. */
 struct maker {
 	size_t sessions;
 };

@@ -1,6 +1,6 @@
 /*
- * The status that observers are told: what the state machine says, as of the last record that is on
- * disk. The machine itself is ahead of that, so each change waits for the lsn of its record.
+ * The status that observers see: that of the state machine as of the last durable record. The state
+ * machine itself is ahead of that, so each change waits until its record is durable.
  */
 #include "session_internal.h"
 
@@ -10,8 +10,8 @@
 struct pending_state {
 	struct pending pending;
 	struct session_status status;
-	char *usage; /* what status.usage points at */
-	struct prompt_queue *queue; /* and status.queue */
+	char *usage; /* owns status.usage */
+	struct prompt_queue *queue; /* owns status.queue */
 };
 
 static bool status_equals(const struct session_status *a, const struct session_status *b)
@@ -21,7 +21,7 @@ static bool status_equals(const struct session_status *a, const struct session_s
 	       (a->usage ? b->usage && strcmp(a->usage, b->usage) == 0 : !b->usage);
 }
 
-/** As the machine has it now; usage and queue are borrowed. */
+/** The status of the state machine now; usage and queue are borrowed. */
 static struct session_status status_now(const struct session_state *state)
 {
 	const char *word = state->facts.in_turn ? "running" : "idle";
@@ -35,7 +35,7 @@ static struct session_status status_now(const struct session_state *state)
 	};
 }
 
-/** Takes over `usage` and `queue`, which the status points at. */
+/** Shows a status to observers; takes over `usage` and `queue`, which it points at. */
 static void show(struct session *session, const struct session_status *status, char *usage,
 	struct prompt_queue *queue)
 {

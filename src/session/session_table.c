@@ -1,3 +1,7 @@
+/*
+ * The table of all sessions: opens and closes the store, answers its callbacks, and creates, finds
+ * and deletes sessions.
+ */
 #include "session_internal.h"
 
 #include "holdfast/diag.h"
@@ -10,7 +14,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* --- what the store tells --- */
+/* --- callbacks of the store --- */
 
 static void handle_synced(void *owner, uint64_t lsn)
 {
@@ -27,7 +31,7 @@ static void handle_synced(void *owner, uint64_t lsn)
 	}
 }
 
-/** A session that was made by what is lost was never there. */
+/** The creation of a session is among the lost records: it never existed. */
 static void forget(struct session *session)
 {
 	struct session_table *table = session->table;
@@ -42,8 +46,9 @@ static void forget(struct session *session)
 }
 
 /**
- * Sessions become what the disk has of them: their inputs since then were refused. Those that only
- * the journal can tell of wait in table.lost until it has been read. -EBUSY while there are any.
+ * Returns lost sessions to their durable state; their inputs since then were refused. Those that
+ * must be read from the journal remain in table.lost until that is done; -EBUSY while there are
+ * any.
  */
 static int take_back(struct session_table *table)
 {
@@ -107,8 +112,9 @@ static void handle_revived(void *owner)
 }
 
 /**
- * A session that the journal did not speak of goes on where its log ends. So does one whose log is
- * ahead: without fdatasync the power can take the journal's end and leave the log's.
+ * Completes the recovery of a session. If the journal had no snapshot of it, or ends before its
+ * log, it continues from the end of the log. The latter happens without fdatasync: a power cut can
+ * lose the end of the journal and keep that of the log.
  */
 static void settle(struct session *session, void *arg)
 {
@@ -121,12 +127,12 @@ static void settle(struct session *session, void *arg)
 		}
 		session_follow_log(session);
 	}
-	/* Else the next names would be taken for some that the log has. */
+	/* Else the log would take the next names for some that it has. */
 	uint64_t names = session_log_input_names(session->log);
 	if (session->state.facts.input_names < names) {
 		session->state.facts.input_names = names;
 	}
-	session_log_load_names(session->log, NULL); /* its agent's inputs do not wait for them */
+	session_log_load_names(session->log, NULL); /* its agent's inputs cannot wait for them */
 	session_show_recovered(session);
 }
 
@@ -136,7 +142,7 @@ static void *handle_found(void *owner, struct session_log *log)
 }
 
 /**
- * Sessions that are in the middle of something are in memory, also if the journal has nothing.
+ * Loads a session that is in a turn, or has an agent running, even if the journal has no records.
  */
 static void find_busy(struct session_log *log, void *arg)
 {
@@ -156,7 +162,7 @@ static void handle_snapshot(void *owner)
 
 static struct session *wake(struct session_table *table, struct session_log *log);
 
-/** A session that could not be read when the server started is there like any other. */
+/** A left-out session can be read again, and is treated as if it had been read at the start. */
 static void handle_returned(void *owner, struct session_log *log)
 {
 	struct session_table *table = owner;
@@ -188,7 +194,7 @@ static const struct clock *handle_clock(void *owner)
 	return ((struct session_table *)owner)->clock;
 }
 
-/** A permission request is in the log for whoever comes to answer it. */
+/** An open permission request must remain in the log for those who may answer it. */
 static bool handle_may_prune(void *owner)
 {
 	const struct session *session = owner;
@@ -225,7 +231,7 @@ static void handle_fenced(struct session_log *log, void *owner)
 	if (!session) {
 		return;
 	}
-	session_fail(session, -EIO, UINT64_MAX); /* nobody here knows what the next owner finds */
+	session_fail(session, -EIO, UINT64_MAX); /* the next owner may have found these inputs */
 	channel_moved(&session->channel);
 	if (!table->closing) {
 		table->ops->moved(table->owner, session);
@@ -294,7 +300,7 @@ int session_table_open(
 	return 0;
 }
 
-/** Tells waiters whose input was on disk before they asked, or cannot get there. */
+/** Ends the waits that were decided when they began: already durable, or lost. */
 static void end_ready_waits(struct session_table *table)
 {
 	while (!list_empty(&table->ready)) {
@@ -333,7 +339,7 @@ bool session_table_close(struct session_table *table)
 	return true;
 }
 
-/** Brings an idle session back: it is what its log tells. */
+/** Restores an evicted session from its log. */
 static struct session *wake(struct session_table *table, struct session_log *log)
 {
 	struct session *session = session_new(table, log);
@@ -344,8 +350,8 @@ static struct session *wake(struct session_table *table, struct session_log *log
 }
 
 /**
- * A node that has stood still may find requests before it finds that its time is over: by then others may
- * have shown more of its sessions than it knows.
+ * Finds a log, unless this node has lost its lease. A node that was suspended may get requests
+ * before it notices that; by then other nodes may have shown newer events of its sessions.
  */
 static struct session_log *find_log(const struct session_table *table, const char *id, size_t len)
 {
@@ -417,7 +423,7 @@ size_t session_table_count_live(const struct session_table *table)
 size_t session_table_count_permissions(const struct session_table *table)
 {
 	size_t count = 0;
-	/* One that waits for an answer stays in memory. */
+	/* A session with an open request is never evicted. */
 	list_for_each(link, &table->live) {
 		count += session_state_count_asked(
 			&list_entry(link, struct session, live_link)->state);
@@ -447,7 +453,7 @@ size_t session_table_count_behind(const struct session_table *table)
 void session_table_each(
 	struct session_table *table, void (*visit)(struct session *session, void *arg), void *arg)
 {
-	/* A visit may make a session active, or free it: each has left the list by then. */
+	/* A visit may move a session within the list, or free it: it has left `left` by then. */
 	struct list left;
 	list_init(&left);
 	list_move_all(&left, &table->live);
@@ -459,7 +465,7 @@ void session_table_each(
 	}
 }
 
-/** False if the session is gone, or not on disk yet. */
+/** Gets a session's object; false if the session is deleted, or not durable yet. */
 static bool object_of(const struct session_log *log, struct session_object *ret)
 {
 	const struct session *session = session_log_owner(log);
@@ -502,7 +508,7 @@ size_t session_table_backlog(const struct session_table *table)
 	return store_backlog(table->store);
 }
 
-/* --- making and deleting --- */
+/* --- creating and deleting --- */
 
 int session_random(uint64_t *ret)
 {
@@ -514,7 +520,7 @@ int session_random(uint64_t *ret)
 	return 0;
 }
 
-/** The data of its record. */
+/** Appends the data of a RECORD_CREATE. */
 static void append_wish(const struct session_wish *wish, struct buffer *out)
 {
 	const char *const members[][2] = {
@@ -570,7 +576,7 @@ static void handle_delete_durable(struct durable_wait *wait, int status)
 		(struct session *)((char *)wait - offsetof(struct session, delete_wait));
 	struct session_table *table = session->table;
 	if (status < 0) {
-		return; /* the session is taken back to what it was */
+		return; /* the session is rewound to its durable state */
 	}
 	channel_gone(&session->channel, "deleted");
 	session_elsewhere_forget(table, session_id(session));

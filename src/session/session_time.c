@@ -1,9 +1,9 @@
 /*
- * What time it is for a session. The `ts` of its inputs comes from the wall clock, which may be
- * set; it never goes back within the session, in this life of the server or another. Its timers go
- * by the session's clock, which nobody sets: it counts while the session is in memory, also while
- * the machine is suspended. When the session is made again from the disk, that clock goes on where
- * the newest input stood, so a timer has left what it had left there.
+ * A session's two clocks. The `ts` of its inputs comes from the wall clock, which may be set, but
+ * it never falls within a session, not even across restarts. Its timers use the session's own
+ * clock, which cannot be set: it runs while the session is in memory, also while the machine is
+ * suspended. When the session is restored from the disk, that clock continues at the time of the
+ * newest input, so timers continue with their remaining time.
  */
 #include "session_internal.h"
 
@@ -33,7 +33,7 @@ void session_time_resume(struct session *session)
 	session->time_shift = session->last_ts - clock_elapsed_ms(session->table->clock);
 }
 
-/* --- when the wall clock is set, or the machine wakes up --- */
+/* --- setting of the wall clock, and resuming from suspend --- */
 
 static void rearm(struct session *session, void *arg)
 {
@@ -57,7 +57,7 @@ void session_watch_clock(struct session_table *table)
 {
 	table->watch_fd = clock_watch_open();
 	if (table->watch_fd < 0) {
-		diag(DIAG_DEBUG, "there is no way to tell when the machine wakes up: %s",
+		diag(DIAG_DEBUG, "cannot notice when the machine wakes up: %s",
 			strerror(-table->watch_fd));
 		return;
 	}
@@ -82,7 +82,7 @@ void session_unwatch_clock(struct session_table *table)
 {
 	if (table->watch) {
 		uv_close((uv_handle_t *)table->watch, free_watch);
-		close(table->watch_fd); /* now: uv_close() takes this number out of the poll set */
+		close(table->watch_fd); /* only now: uv_close() has removed it from the poll set */
 		table->watch = NULL;
 	}
 }

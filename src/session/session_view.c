@@ -1,4 +1,4 @@
-/* Looking at a session from outside. */
+/* Accessors: the object that lists show of a session, and its state. */
 #include "session_internal.h"
 
 #include <jansson.h>

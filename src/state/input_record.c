@@ -1,4 +1,4 @@
-/* How an input is written in the journal (proto/store-format.md, kind 3). */
+/* The payload of RECORD_INPUT (proto/store-format.md, kind 3): packs and parses an input. */
 #include "state_internal.h"
 
 #include "holdfast/pack.h"

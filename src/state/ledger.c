@@ -1,7 +1,7 @@
 /*
- * The permission ledger: what agents ask, and what they were answered. A question is open until it
- * has its one answer. An answer that an agent died with, before it had done what it asked for, is
- * carried into the next turn: the same question, asked again there, has it at once.
+ * The permission ledger: the requests of agents and their answers. A request is open until it gets
+ * its one answer. If an agent dies before it has done what an answer permits, the answer is carried
+ * over to the next turn, and resolves the same request at once if it is made there again.
  */
 #include "state_internal.h"
 
@@ -9,9 +9,9 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Answers that are remembered for a question that may be asked again. */
+/* The most answers remembered for requests that may be made again. */
 #define ANSWERS_MAX 64
-/* One with longer names than this is not remembered: it will be asked for again. */
+/* An answer whose ids are longer than this, together, is not remembered. */
 #define NAMES_MAX ((size_t)2048)
 
 static void free_permission(struct session_state *state, struct permission *permission)
@@ -90,9 +90,9 @@ static bool has_option(const json_t *options, const char *option_id)
 	return false;
 }
 
-/* --- what a question is about --- */
+/* --- the subject of a request --- */
 
-/** A new object with those of the members `names` that `from` has. */
+/** Makes an object of the members of `from` that are listed in `names`. */
 static json_t *pick(const json_t *from, const char *const names[])
 {
 	json_t *out = json_object();
@@ -103,8 +103,8 @@ static json_t *pick(const json_t *from, const char *const names[])
 }
 
 /**
- * What a tool is called with. Codex puts the names and the time of this one call in it, which are
- * others when it asks again; where its call_id is not the call's id, all of it is the tool's own.
+ * The input of a tool call, without what differs when the agent asks again: Codex puts ids and the
+ * time of this one call into it. If its call_id is not the call's id, all members are the tool's.
  */
 static json_t *input_of(const json_t *call)
 {
@@ -120,7 +120,7 @@ static json_t *input_of(const json_t *call)
 	return out;
 }
 
-/** All that whoever answers is shown: what is to be done, and the choice. */
+/** Everything that is shown to those who answer: what is to be done, and the options. */
 static json_t *subject_of(const json_t *request)
 {
 	static const char *const of_call[] = {
@@ -142,8 +142,8 @@ static json_t *subject_of(const json_t *request)
 }
 
 /**
- * The sum of what a question is about: two with the same ask the same. False if the question does
- * not say itself what is to be done: a title alone ("Run a command") may stand for anything.
+ * Computes the sum of a request's subject. Returns false if the request does not itself say what is
+ * to be done: a title alone ("Run a command") may stand for anything.
  */
 static bool sum_subject(const json_t *request, struct ledger_sum *ret)
 {
@@ -165,7 +165,7 @@ static bool sum_subject(const json_t *request, struct ledger_sum *ret)
 	return true;
 }
 
-/** Takes over `request_id` and `data`, whose JSON is `request`. */
+/** Opens a request; takes over `request_id` and `data`, of which `request` is the parsed JSON. */
 static struct permission *open_permission(
 	struct session_state *state, char *request_id, char *data, const json_t *request)
 {
@@ -201,7 +201,7 @@ bool session_ledger_add_permission(struct session_state *state, char *request_id
 
 /* --- answers --- */
 
-/** Remembers a person's answer until what was asked for is done. */
+/** Remembers a person's answer until the tool call that it permits is done. */
 static void note_answer(struct session_state *state, const struct permission *permission,
 	const struct session_answer *given)
 {
@@ -262,7 +262,7 @@ static void append_signature(struct buffer *data, const char *signature)
 	free(by);
 }
 
-/** Appends a permission_resolved of our own. */
+/** Resolves a request with a carried-over answer, or (NULL) cancels it. */
 static void put_resolved(struct session_state *state, struct permission *permission,
 	const struct given_answer *bound, int64_t ts)
 {
@@ -300,9 +300,9 @@ void session_ledger_cancel_all(struct session_state *state, int64_t ts)
 	}
 }
 
-/* --- questions --- */
+/* --- requests --- */
 
-/** The answer that this question had before its agent died, the first one if there are more. */
+/** Finds the answer that the same request got before its agent died: the first, if several. */
 static struct given_answer *find_carried(
 	const struct session_state *state, const struct permission *permission)
 {
@@ -328,7 +328,7 @@ void session_ledger_ask(struct session_state *state, const struct input_event *i
 	permission->asked_at = state->at;
 	if (bound) {
 		put_resolved(state, permission, bound, ts);
-		free_answer(state, bound); /* "once" was said once */
+		free_answer(state, bound); /* "allow once" is used up */
 	}
 }
 
@@ -370,11 +370,11 @@ void session_ledger_follow_log(struct session_state *state)
 			free_permission(state, permission);
 		}
 	}
-	/* What became of the calls since then, nobody knows: they are asked for again. */
+	/* Whether their calls are done by now is unknown: such requests must be answered again. */
 	forget_answers(state);
 }
 
-/* --- looking --- */
+/* --- lookups --- */
 
 bool session_state_asks(
 	const struct session_state *state, const char *request_id, const char *option_id)

@@ -1,3 +1,7 @@
+/*
+ * The table of facts: what each is called and where it is kept. Saving, loading, comparing and
+ * freeing them follow from the table.
+ */
 #include "state_internal.h"
 
 #include <stdlib.h>
@@ -7,25 +11,25 @@ enum kind {
 	NUMBER,
 	FLAG,
 	TEXT,
-	OTHER_TEXT, /* the state machine has it in another form: it is neither compared nor followed */
+	OTHER_TEXT, /* the state machine has it in another form, and does not compare or copy it */
 };
 
 enum place {
 	IN_SNAPSHOT = 1, /* the state machine has it */
-	IN_LOG = 2, /* the log's events tell it, or the log is given it; kept in metadata.json */
+	IN_LOG = 2, /* the log has it, from its events or its owner; kept in metadata.json */
 	IN_BOTH = IN_SNAPSHOT | IN_LOG,
-	IS_NEEDED = 4, /* metadata.json without it is none */
+	IS_NEEDED = 4, /* metadata.json must have it */
 };
 
 #define AT(member) offsetof(struct session_facts, member)
 
-/* In the order in which a snapshot has them. */
+/* In their order in a snapshot. */
 static const struct fact {
 	const char *name; /* in metadata.json */
 	enum kind kind;
 	size_t at;
 	unsigned places;
-	unsigned since; /* the SNAPSHOT_VERSION that has it; 0: all that are read */
+	unsigned since; /* the first SNAPSHOT_VERSION that has it; 0: all that can be read */
 } table[] = {
 	{"title", TEXT, AT(title), IN_LOG | IS_NEEDED, 0},
 	{"turn", NUMBER, AT(turn), IN_BOTH | IS_NEEDED, 0},
@@ -51,7 +55,7 @@ static const struct fact {
 };
 
 #define TABLE_END (table + sizeof(table) / sizeof(table[0]))
-/** Those of all these places. */
+/** Iterates over the facts that are in all places of the set `where`. */
 #define for_each_fact(fact, where)                                      \
 	for (const struct fact *fact = table; fact < TABLE_END; fact++) \
 		if ((fact->places & (where)) == (where))
@@ -66,7 +70,7 @@ static char **text_at(const struct session_facts *facts, const struct fact *fact
 	return (char **)((char *)facts + fact->at);
 }
 
-/** A number; a flag is 0 or 1. */
+/** The value of a number or flag; a flag is 0 or 1. */
 static uint64_t number_of(const struct session_facts *facts, const struct fact *fact)
 {
 	const char *at = (const char *)facts + fact->at;
@@ -93,7 +97,7 @@ void session_facts_finish(struct session_facts *facts)
 	*facts = (struct session_facts){0};
 }
 
-/** An empty text needs no memory. */
+/** NULL for an empty text, which then needs no memory. */
 static const char *or_none(const char *text)
 {
 	return text && *text ? text : NULL;
@@ -124,7 +128,7 @@ void session_facts_set(char **fact, const char *text)
 	*fact = copy;
 }
 
-/* --- the state machine's and the log's --- */
+/* --- the facts of the state machine and those of the log --- */
 
 void session_facts_follow(struct session_facts *facts, const struct session_facts *log)
 {
@@ -154,7 +158,7 @@ bool session_facts_agree(const struct session_facts *facts, const struct session
 	return true;
 }
 
-/* --- in a snapshot --- */
+/* --- snapshots --- */
 
 void session_facts_save_text(const char *text, struct buffer *out)
 {
@@ -220,7 +224,7 @@ static void see_agent_state(struct session_facts *facts, const struct event_view
 	}
 }
 
-/** An agent that goes on with the session it had leaves that session's beginning where it was. */
+/** Notes the agent's session. An agent that resumes its session does not change where it began. */
 static void see_agent(struct session_facts *facts, const struct event_view *view)
 {
 	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
@@ -229,7 +233,7 @@ static void see_agent(struct session_facts *facts, const struct event_view *view
 		       json_is_true(json_object_get(json, "resumed"));
 	if (!goes_on) {
 		session_facts_set(&facts->agent_session_id, *id ? id : NULL);
-		/* The prompt that it was started for is the first thing that it hears. */
+		/* The agent's session begins with the prompt that the agent was started for. */
 		bool has_prompt = view->turn && facts->prompt_seq > facts->turn_end_seq;
 		uint64_t begin = has_prompt ? facts->prompt_seq : view->seq;
 		facts->agent_session_seq = *id ? begin : 0;
@@ -265,7 +269,7 @@ void session_facts_fold(void *arg, const struct event_view *view)
 	}
 }
 
-/* --- as members of metadata.json --- */
+/* --- metadata.json --- */
 
 void session_facts_write(const void *arg, struct buffer *out)
 {
@@ -296,7 +300,7 @@ static bool take_number(const json_t *json, const char *name, uint64_t *ret)
 	return json_is_integer(value) && json_integer_value(value) >= 0;
 }
 
-/** One of an older version has none. */
+/** Reads agent_state, which files of older versions lack. */
 static bool take_agent_state(const json_t *json, uint64_t max_seq, struct agent_state *ret)
 {
 	const json_t *state = json_object_get(json, "agent_state");
@@ -318,7 +322,7 @@ void *session_facts_read(const json_t *json, uint64_t max_seq, const char **ret_
 		const json_t *value = json_object_get(json, fact->name);
 		uint64_t number;
 		if (is_text(fact) && (fact->places & IS_NEEDED) && !json_is_string(value)) {
-			*ret_why = "the title is not a text";
+			*ret_why = "the title is not a string";
 		} else if (is_text(fact)) {
 			session_facts_set(text_at(facts, fact), or_none(json_string_value(value)));
 		} else if (fact->kind == FLAG) {
@@ -326,7 +330,7 @@ void *session_facts_read(const json_t *json, uint64_t max_seq, const char **ret_
 		} else if (take_number(json, fact->name, &number)) {
 			set_number(facts, fact, number);
 		} else if (fact->places & IS_NEEDED) {
-			*ret_why = "one of its numbers is missing, or is none";
+			*ret_why = "one of its numbers is missing or malformed";
 		}
 	}
 	if (!*ret_why && !take_agent_state(json, max_seq, &facts->agent_state)) {

@@ -1,6 +1,7 @@
 /*
- * What the inputs do. Nothing here reads a clock, a file or a random number: times come in with the
- * records, so the same journal gives the same events, always.
+ * The state machine of a session: applies records, and emits events. Nothing here reads a clock, a
+ * file or a random number: times come in with the records, so the same journal always gives the
+ * same events.
  */
 #include "state_internal.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what the stream buffer tells --- */
+/* --- callbacks of the stream buffer --- */
 
 static void handle_emit(void *owner, const struct event_view *view)
 {
@@ -113,7 +114,9 @@ static void end_input(struct session_state *state)
 	state->input = NULL;
 }
 
-/** Whether a permission_resolved has nothing to resolve; *ret_seq is what did. */
+/**
+ * Whether the request of a permission_resolved is not open; *ret_seq is the earlier answer or 0.
+ */
 static bool is_resolved(struct session_state *state, uint64_t *ret_seq)
 {
 	const char *id = session_text_of(session_state_data(state), "request_id");
@@ -139,12 +142,14 @@ bool session_state_is_over(
 	return is;
 }
 
-/* --- what the inputs do --- */
+/* --- applying inputs --- */
 
 static uint64_t put(
 	struct session_state *state, const struct input_event *in, uint64_t turn, int64_t ts)
 {
-	/* Live and replayed inputs differ in this: the others' names are those of their types. */
+	/*
+	 * The name counts for custom types only: otherwise live and replayed inputs differ in it.
+	 */
 	bool has_name = in->type == EVENT_CUSTOM;
 	return stream_buffer_put(
 		state->stream, &(struct stream_input){.type = in->type,
@@ -174,7 +179,7 @@ static void begin_turn(struct session_state *state)
 	}
 }
 
-/** Whether an input of this type, when no turn is running, begins one. */
+/** Whether an input of this type begins a turn if none is running. */
 static bool begins_turn(enum event_type type)
 {
 	return type == EVENT_MESSAGE_CHUNK || type == EVENT_THOUGHT_CHUNK ||
@@ -190,7 +195,7 @@ static uint64_t put_input(struct session_state *state, const struct input_event 
 	return put(state, in, state->facts.in_turn ? state->facts.turn : 0, ts);
 }
 
-/** A prompt has begun: the same prompt again adds nothing. */
+/** Notes a prompt that has begun, so that it is recognized if it is sent again. */
 static void note_prompt(struct session_state *state, const char *prompt_id, uint64_t seq)
 {
 	session_facts_set(&state->facts.prompt_id, prompt_id);
@@ -198,7 +203,7 @@ static void note_prompt(struct session_state *state, const char *prompt_id, uint
 	session_names_note_prompt(state, prompt_id, seq);
 }
 
-/** A user_prompt of a producer: it may have an id. */
+/** Adds a user_prompt of a producer, which may have a prompt_id. */
 static uint64_t put_prompt(struct session_state *state, const struct input_event *in, int64_t ts)
 {
 	stream_buffer_finish_turn(state->stream);
@@ -210,7 +215,7 @@ static uint64_t put_prompt(struct session_state *state, const struct input_event
 	return seq;
 }
 
-/** A prompt of a controller begins its turn. */
+/** Begins a turn with a prompt of a controller. */
 static uint64_t start_prompt(
 	struct session_state *state, const struct queued_prompt *prompt, int64_t ts)
 {
@@ -227,7 +232,7 @@ static uint64_t start_prompt(
 	return seq;
 }
 
-/** prompt_queue_with() for the session's own queue. */
+/** Replaces the session's queue by the result of prompt_queue_with(). */
 static void change_queue(struct session_state *state, size_t at, struct queued_prompt *prompt)
 {
 	struct prompt_queue *next = prompt_queue_with(state->queue, at, prompt);
@@ -251,8 +256,8 @@ static void start_next_prompt(struct session_state *state, int64_t ts)
 }
 
 /**
- * One ordered path: everything before the end goes out before it, and a turn ends once. What was
- * answered in it is carried over, if it shall be asked again.
+ * Ends the running turn: emits everything before it first, cancels open requests, adds the turn_end
+ * and begins the next prompt. `carries`: answers of this turn are carried over to the next one.
  */
 static uint64_t end_turn(
 	struct session_state *state, const char *data, size_t len, bool carries, int64_t ts)
@@ -269,7 +274,9 @@ static uint64_t end_turn(
 	return seq;
 }
 
-/** The turn that the agent was at work on is over; one that it had not heard of yet is not. */
+/**
+ * Ends the turn that the stopped agent was working on, but not one that it had not been told of.
+ */
 static uint64_t stop_agent(struct session_state *state, const struct input_event *in, int64_t ts)
 {
 	const json_t *stopped = session_state_data(state);
@@ -287,7 +294,9 @@ static uint64_t stop_agent(struct session_state *state, const struct input_event
 	return seq;
 }
 
-/** What changes nothing (a figure that was told before, or a 0) is no event. */
+/**
+ * Counts a usage report. If the total has not changed (a repeated figure, or a 0), adds no event.
+ */
 static uint64_t put_usage(struct session_state *state, const struct input_event *in, int64_t ts)
 {
 	struct buffer data = {0};
@@ -326,7 +335,7 @@ static uint64_t apply_input(struct session_state *state, const struct input_even
 		stream_buffer_finish_turn(state->stream);
 		return put_input(state, in, ts);
 	case EVENT_AGENT_STARTED:
-		/* It counts from 0, unless it goes on with a session that it had before. */
+		/* The agent counts usage from 0, unless it resumes an earlier session. */
 		session_usage_begin_source(
 			state, json_is_true(json_object_get(session_state_data(state), "resumed")));
 		state->facts.agent_running = true;
@@ -355,7 +364,9 @@ static uint64_t apply_input(struct session_state *state, const struct input_even
 	}
 }
 
-/** What comes late stands by itself: no text that is open goes on in it, nor it in others. */
+/**
+ * Applies a recovered input. It stands alone: its text does not join the text before or after it.
+ */
 static uint64_t apply_recovered(
 	struct session_state *state, const struct input_event *in, int64_t ts)
 {
@@ -401,7 +412,7 @@ static int apply_prompt(struct session_state *state, const struct record *record
 	return 0;
 }
 
-/** A prompt that has begun before the record does not wait any more: then nothing changes. */
+/** Edits or removes a queued prompt. If the prompt has begun by now, nothing changes. */
 static int apply_prompt_change(struct session_state *state, const struct record *record)
 {
 	json_t *json = session_read_object(record->data, record->data_len);
@@ -450,7 +461,7 @@ int session_state_apply(struct session_state *state, const struct record *record
 	}
 }
 
-/* --- what the log tells --- */
+/* --- following the log --- */
 
 void session_state_follow_log(struct session_state *state, const struct session_facts *log,
 	uint64_t last_seq, bool has_usage)
@@ -461,7 +472,7 @@ void session_state_follow_log(struct session_state *state, const struct session_
 	state->facts.turn_of_prompt = state->facts.turn_of_prompt && log->in_turn;
 	session_usage_follow_log(state, log->usage, has_usage);
 	session_ledger_follow_log(state);
-	/* What has begun waits no more, nor what was removed. */
+	/* Prompts that have begun, or were removed, leave the queue. */
 	for (size_t i = prompt_queue_count(state->queue); i-- > 0;) {
 		uint64_t seq;
 		const char *prompt_id = state->queue->prompts[i]->prompt_id;

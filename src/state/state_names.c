@@ -1,6 +1,6 @@
 /*
- * Names that inputs give: idempotency keys, message ids, tool calls and their results, runs,
- * prompts that were removed.
+ * Names: those that inputs give (idempotency keys, message ids, tool calls and their results, runs,
+ * removed prompts), and those that are derived from events (prompts, answers).
  */
 #include "state_internal.h"
 
@@ -40,7 +40,7 @@ static const char *text_in(const struct json_span *object, const char *name)
 	return json_span_is(value, JSON_STRING) ? value->text : "";
 }
 
-/** The names in the data of an input, or of the event that came of it. */
+/** Finds the names in the data of an input, or of its event. */
 static void names_in_data(enum event_type type, const struct json_span *data, bool has_message_id,
 	take_name *take, void *arg)
 {
@@ -48,12 +48,12 @@ static void names_in_data(enum event_type type, const struct json_span *data, bo
 	const char *status = text_in(data, "status");
 	const char *prompt = text_in(data, "prompt_id");
 	size_t len = strlen(tool);
-	/* No snapshot can name a longer one. */
+	/* Longer ids are not noted: an append_snapshot cannot contain them. */
 	bool is_tool = type != EVENT_USER_PROMPT && len && len <= MESSAGE_ID_MAX;
 	if (is_tool && type == EVENT_TOOL_CALL) {
 		take(arg, LOG_KEY_TOOL_CALL, tool);
 	}
-	/* A call may come with its result. */
+	/* A tool_call may include its result. */
 	if (is_tool && (strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0)) {
 		take(arg, LOG_KEY_TOOL_RESULT, tool);
 	}
@@ -68,7 +68,7 @@ static bool has_names_in_data(enum event_type type)
 	       type == EVENT_USER_PROMPT;
 }
 
-/** An input whose names are being noted. */
+/** The argument of take_of_input(). */
 struct noting {
 	struct session_state *state;
 	uint64_t seq;
@@ -130,7 +130,7 @@ void session_run_end(struct session_state *state)
 	state->ops->name(state->owner, &(struct session_name){.key = ""});
 }
 
-/* --- what the log's events tell --- */
+/* --- names of events --- */
 
 const struct name_kind session_name_kinds[] = {
 	[LOG_KEY_PROMPT] = {.name = "prompt", .is_of_event = true},
@@ -149,7 +149,7 @@ bool session_names_need_data(enum event_type type)
 	       type == EVENT_ELICITATION_RESOLVED;
 }
 
-/** An event whose names are given. */
+/** The argument of take_of_event(). */
 struct telling {
 	uint64_t seq;
 	visit_name *visit;
@@ -166,7 +166,7 @@ static void take_of_event(void *arg, enum log_key_kind kind, const char *key)
 	}
 }
 
-/** In an event the id is as in JSON, without its quotes: with them, it is JSON. */
+/** In an event's view the id is a JSON string without its quotes; they are next to it in memory. */
 static void tell_message_id(struct telling *telling, const struct event_view *view)
 {
 	json_t *id = json_read(

@@ -1,11 +1,11 @@
-/* A session's whole state as bytes: its first record in every journal segment. */
+/* Snapshots: a session's whole state as bytes, its first record in every journal segment. */
 #include "state_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The usage in it has a version of its own, which the older program does not look at before it. */
+/* An older program checks the version of the snapshot, but not that of the usage inside it. */
 _Static_assert(USAGE_SAVE_VERSION == 1, "raise SNAPSHOT_VERSION and FOLDER_FORMAT with it");
 
 static void save_answers(const struct session_state *state, struct buffer *out)

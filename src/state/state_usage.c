@@ -1,7 +1,7 @@
 /*
- * What a session has used: the running total as a part of its state, and the two ways in which it
- * is kept. While the journal has records of the session it has a snapshot of it in front of them;
- * when it has none any more, metadata.json has what the log was given.
+ * A session's usage: the running total as a part of its state. It is kept in two places: while the
+ * journal has records of the session, in the snapshot before them; later in metadata.json, from the
+ * log's facts.
  */
 #include "state_internal.h"
 
@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-/* A JSON number has 15 digits that are right; more would show 0.0125 as 0.012500000000000001. */
+/* A double has 15 reliable digits; more would print 0.0125 as 0.012500000000000001. */
 #define DUMP_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(15))
 
 static void set_total(struct session_state *state, struct usage_total *total)
@@ -25,8 +25,8 @@ static void set_total(struct session_state *state, struct usage_total *total)
 }
 
 /**
- * The report as it came, and behind it the total. That of each model is told by the state alone: it
- * would make every event as long as there are models.
+ * Appends the report as it came, with the total. The totals of models are in the frame `state`
+ * only: they would make every event longer with each model.
  */
 static void append_event_data(
 	const struct session_state *state, const struct input_event *in, struct buffer *out)
@@ -46,13 +46,13 @@ bool session_usage_add(
 	struct session_state *state, const struct input_event *in, struct buffer *ret_data)
 {
 	struct usage_report report;
-	struct refusal refusal; /* intake has let it through */
+	struct refusal refusal; /* unused: intake has checked the report */
 	char *message_id = in->message_id ? xstrndup(in->message_id, in->message_id_len) : NULL;
 	bool changed =
 		usage_report_parse(session_state_data(state), message_id, &report, &refusal) == 0 &&
 		usage_total_add(state->usage, &report) > 0;
 	free(message_id);
-	state->usage_is_new = true; /* also what shows nothing may be remembered */
+	state->usage_is_new = true; /* the total may have changed even if that is not visible */
 	if (changed) {
 		set_total(state, state->usage);
 		append_event_data(state, in, ret_data);
@@ -103,14 +103,16 @@ int session_usage_load(struct session_state *state, const char *text)
 	return r;
 }
 
-/** metadata.json is sealed: what cannot be read is of another version, which counted otherwise. */
+/**
+ * A total that cannot be read is from another version, as metadata.json has a checksum: ignore it.
+ */
 void session_usage_follow_log(struct session_state *state, const char *text, bool has_usage)
 {
 	struct usage_total *total;
 	if (read_total(text, &total) < 0) {
 		total = usage_total_create();
 	}
-	/* Where the end of the journal is lost, either may be the later one. */
+	/* If the end of the journal was lost, either total may be the later one. */
 	state->usage_is_new = has_usage && !usage_total_is_behind(state->usage, total);
 	if (state->usage_is_new) {
 		usage_total_destroy(total);

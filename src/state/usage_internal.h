@@ -1,4 +1,4 @@
-/* What usage_total.c and usage_save.c share. */
+/* The structs of a usage total, shared by usage_total.c and usage_save.c. */
 #ifndef HOLDFAST_USAGE_INTERNAL_H
 #define HOLDFAST_USAGE_INTERNAL_H
 
@@ -6,15 +6,15 @@
 
 #define USAGE_NANO 1000000000
 
-/** One counter: of one model, or of all. */
+/** One counter, of one model or of all. */
 struct usage_cell {
-	struct usage_amount settled; /* what the sources before this one used */
-	struct usage_amount parts; /* of this source: deltas and messages */
-	struct usage_amount highest; /* cumulative figure of this source, as it came */
-	/* What stood before 0 of this source's own use in its cumulative figures. */
+	struct usage_amount settled; /* the sum of earlier sources */
+	struct usage_amount parts; /* of this source: the sum of deltas and messages */
+	struct usage_amount highest; /* the highest cumulative figure of this source, as it came */
+	/* The part of this source's cumulative figures that belongs to earlier sources. */
 	struct usage_amount offset;
-	struct usage_amount last; /* highest cumulative figure of the source before */
-	bool undecided; /* a resumed source that has not yet told whether `offset` holds */
+	struct usage_amount last; /* the highest cumulative figure of the source before */
+	bool undecided; /* a resumed source: whether `offset` applies is not known yet */
 };
 
 struct usage_model {
@@ -22,7 +22,7 @@ struct usage_model {
 	struct usage_cell cells[USAGE_COUNTERS_MAX];
 };
 
-/** What a message counts: the greater of the two. */
+/** The amount that a message counts is the greater of the two. */
 struct usage_part {
 	struct usage_amount highest; /* cumulative */
 	struct usage_amount added; /* deltas */
@@ -31,8 +31,8 @@ struct usage_part {
 struct usage_message {
 	char *id;
 	uint64_t fingerprint; /* of the id */
-	struct usage_model *model; /* the first it named; NULL: none yet */
-	size_t count; /* of `parts`; counters beyond are 0 */
+	struct usage_model *model; /* the first model that it named; NULL: none yet */
+	size_t count; /* of `parts`; counters beyond that are 0 */
 	struct usage_part *parts;
 };
 
@@ -42,18 +42,18 @@ struct usage_total {
 	bool partial;
 	size_t counter_count;
 	char counters[USAGE_COUNTERS_MAX][USAGE_NAME_MAX + 1];
-	struct usage_cell whole[USAGE_COUNTERS_MAX]; /* what names no model, and all together */
+	struct usage_cell whole[USAGE_COUNTERS_MAX]; /* reports without a model, and all together */
 	size_t model_count;
 	struct usage_model *models[USAGE_MODELS_MAX];
-	size_t message_count; /* the one that was longest not heard of first */
+	size_t message_count; /* of `messages`, the least recently reported one first */
 	struct usage_message *messages[USAGE_MESSAGES_MAX];
 	size_t settled_count;
 	size_t settled_room;
-	uint64_t *settled; /* fingerprints of messages that are not remembered any more */
+	uint64_t *settled; /* fingerprints of settled messages, see usage_total.h */
 };
 
 uint64_t usage_fingerprint(const char *id);
-/** What a counter counts in all, over all sources. */
+/** The total of a counter over all sources. */
 struct usage_amount usage_counter_total(const struct usage_total *total, size_t counter);
 
 #endif

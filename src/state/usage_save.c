@@ -1,4 +1,4 @@
-/* The running total as a JSON object and back: a part of the session's saved state. */
+/* Saves a usage total as a JSON object, and loads it: a part of the session's saved state. */
 #include "usage_internal.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 /* --- save --- */
 
-/** Nine decimal places do not fit a JSON number beside 53 bits, so an amount is two of them. */
+/** Appends an amount as two numbers: a double has no room for nine decimals beside 53 bits. */
 static void put_amount(json_t *list, struct usage_amount amount)
 {
 	json_array_append_new(list, json_integer(amount.whole));
@@ -102,7 +102,7 @@ json_t *usage_total_save(const struct usage_total *total)
 
 /* --- load --- */
 
-/** Reads the amount at a place of a list; false if there is none that could have been saved. */
+/** Reads the amount at index `index` of a list; false if it is missing or out of range. */
 static bool get_amount(const json_t *list, size_t index, struct usage_amount *ret)
 {
 	const json_t *whole = json_array_get(list, 2 * index);
@@ -138,7 +138,7 @@ static bool load_cells(const json_t *saved, struct usage_cell *cells, size_t cou
 	return good;
 }
 
-/** A string of 1 to `max` bytes without NUL. */
+/** Gets a string of 1 to `max` bytes without NUL; else returns NULL. */
 static const char *get_name(const json_t *saved, size_t max)
 {
 	const char *name = json_string_value(saved);
@@ -266,7 +266,7 @@ static bool load_settled(const json_t *saved, struct usage_total *total)
 	return true;
 }
 
-/** No sum of what was loaded passes what a total may be, so that later ones cannot overflow. */
+/** Whether no loaded total exceeds the limit, so that later sums cannot overflow. */
 static bool is_in_range(const struct usage_total *total)
 {
 	for (size_t c = 0; c < total->counter_count; c++) {

@@ -1,3 +1,4 @@
+/* The arithmetic of usage totals: see usage_total.h for its rules. */
 #include "usage_internal.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ static struct usage_amount sum(struct usage_amount a, struct usage_amount b)
 		.whole = a.whole + b.whole + nano / USAGE_NANO, .nano = nano % USAGE_NANO};
 }
 
-/** a - b, or 0 if that is less. */
+/** a - b, or 0 if b is greater. */
 static struct usage_amount rest(struct usage_amount a, struct usage_amount b)
 {
 	if (less(a, b)) {
@@ -42,7 +43,7 @@ static struct usage_amount rest(struct usage_amount a, struct usage_amount b)
 
 /* --- counters --- */
 
-/** What this source used, given the sum of its parts. */
+/** The amount that the current source used, given the sum of its parts. */
 static struct usage_amount cell_used(const struct usage_cell *cell, struct usage_amount parts)
 {
 	return greater(rest(cell->highest, cell->offset), parts);
@@ -69,7 +70,7 @@ static struct usage_amount model_total(const struct usage_model *model, size_t c
 	return sum(cell->settled, cell_used(cell, cell->parts));
 }
 
-/** A zero in between is no news, and does not tell how a resumed source counts. */
+/** Takes a cumulative figure. A 0 has no effect: it does not tell how a resumed source counts. */
 static void cell_report(struct usage_cell *cell, struct usage_amount figure)
 {
 	if (is_zero(figure)) {
@@ -173,7 +174,7 @@ static bool is_settled(const struct usage_total *total, uint64_t fingerprint)
 	return false;
 }
 
-/** Finds a message and makes it the one last heard of. */
+/** Finds a message and marks it as the most recently reported one. */
 static struct usage_message *find_message(struct usage_total *total, const char *id)
 {
 	uint64_t fingerprint = usage_fingerprint(id);
@@ -202,7 +203,7 @@ static void settle_oldest(struct usage_total *total)
 		--total->message_count * sizeof(total->messages[0]));
 }
 
-/** NULL if the message is settled, or there is no room for another one. */
+/** Finds or adds a message. Returns NULL if it is settled, or if there is no room for another. */
 static struct usage_message *take_message(
 	struct usage_total *total, const char *id, bool *ret_settled)
 {
@@ -235,7 +236,7 @@ static struct usage_part *take_part(struct usage_message *message, size_t counte
 	return &message->parts[counter];
 }
 
-/** Takes a figure of a message; returns by how much the message counts more. */
+/** Takes a figure of a message. Returns by how much the message's amount has grown. */
 static struct usage_amount part_report(
 	struct usage_part *part, enum usage_mode mode, struct usage_amount figure)
 {
@@ -278,13 +279,15 @@ int usage_total_check(
 	return 0;
 }
 
-/** Where a report's figures go. */
+/** The message and model that a report's figures are added to. */
 struct place {
 	struct usage_message *message; /* NULL: of no message */
 	struct usage_model *model; /* NULL: of no model */
 };
 
-/** False if they go nowhere: they are of a message that is not counted any more. */
+/**
+ * Finds the place for a report. False if its message is not counted any more: ignore the figures.
+ */
 static bool find_place(
 	struct usage_total *total, const struct usage_report *report, struct place *ret)
 {
@@ -305,7 +308,7 @@ static bool find_place(
 	return true;
 }
 
-/** Returns whether the counter, or its model's, counts more now. */
+/** Adds a figure. Returns whether the counter, or that of the model, has grown. */
 static bool put_figure(struct usage_total *total, const struct place *place, size_t counter,
 	enum usage_mode mode, struct usage_amount amount)
 {
@@ -459,7 +462,7 @@ static bool is_cost(const struct usage_total *total, size_t counter)
 	return strncmp(total->counters[counter], "cost:", 5) == 0;
 }
 
-/** `cost` is in the currency that the session told first, in its models too: it never changes. */
+/** `cost` has the currency that was reported first, in models, too; others are in `more_costs`. */
 static void show_cost(
 	json_t *out, const struct usage_total *total, size_t counter, struct usage_amount amount)
 {
@@ -489,7 +492,7 @@ static void show(
 	}
 }
 
-/** A model shows the counters that it has counted. */
+/** The totals of models; a model has only those counters that are not 0. */
 static json_t *show_models(const struct usage_total *total)
 {
 	json_t *models = json_object();

@@ -110,9 +110,8 @@ static int open_dirs(struct store *store, const char *dir, char **ret_why)
 		return -EINVAL;
 	}
 	if (faccessat(store->dir_fd, STORE_MIGRATION_MARK, F_OK, 0) == 0) {
-		*ret_why = xprintf(
-			"%s is what a migration makes, and not whole yet; run holdfast migrate again",
-			dir);
+		*ret_why =
+			xprintf("%s is an unfinished migration; run holdfast migrate again", dir);
 		return -EINVAL;
 	}
 	r = take_lock(store, dir, ret_why);

@@ -224,7 +224,7 @@ static void build_work(uv_work_t *work)
 static void report(const struct job *job)
 {
 	if (job->status < 0) {
-		diag(DIAG_WARN, "session %s: its index cannot be made again: %s", job->id,
+		diag(DIAG_WARN, "session %s: its index cannot be rebuilt: %s", job->id,
 			strerror(-job->status));
 	} else if (job->damage.seq) {
 		diag(DIAG_ERROR,
@@ -232,7 +232,7 @@ static void report(const struct job *job)
 			job->id, (unsigned long long)job->damage.offset,
 			(unsigned long long)job->damage.seq);
 	} else {
-		diag(DIAG_INFO, "session %s: its index has been made again from its log", job->id);
+		diag(DIAG_INFO, "session %s: its index has been rebuilt from its log", job->id);
 	}
 }
 

@@ -196,7 +196,7 @@ static void salvage(struct names_job *job, const struct buffer *bytes)
 static int remake(struct names_job *job, const struct buffer *old)
 {
 	diag(DIAG_WARN,
-		"session %s: keys.jsonl is damaged; it is made again from the log. Keys and runs of producers whose lines cannot be read are forgotten",
+		"session %s: keys.jsonl is damaged and is rebuilt from the log; keys and runs of producers in unreadable lines are forgotten",
 		job->id);
 	int dir_fd = metadata_open_folder(job->store->sessions_fd, job->id, job->epoch);
 	if (dir_fd < 0) {

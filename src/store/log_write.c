@@ -463,7 +463,7 @@ static void land(struct log_write *write, bool is_synced)
 	}
 	if (r < 0 && r != -EBUSY) {
 		diag(DIAG_WARN,
-			"session %s: its files cannot be written: %s; the journal has its events; the files are tried again",
+			"session %s: its files cannot be written: %s; its events are in the journal, and the write is retried",
 			log->id, strerror(-r));
 	}
 	if (write->is_late) {
@@ -496,7 +496,7 @@ static void land_removal(struct removal *removal)
 	list_remove(&removal->link);
 	if (removal->status < 0) {
 		diag(DIAG_WARN,
-			"session %s: its folder cannot be removed: %s; that is done with the next start",
+			"session %s: its folder cannot be removed: %s; the next start removes it",
 			log->id, strerror(-removal->status));
 		store->has_leftover = true;
 		hash_put(store->leftovers, log->id, strlen(log->id), store);

@@ -133,7 +133,7 @@ static const char *parse(
 		return "the epoch is not 16 hex digits";
 	}
 	if (!take_numbers(json, meta)) {
-		return "one of its numbers is missing, or is none";
+		return "one of its numbers is missing or malformed";
 	}
 	if (!numbers_fit(meta)) {
 		return "base_seq, first_seq, first_at, max_seq and log_size do not fit together";
@@ -149,13 +149,13 @@ int metadata_parse(const char *bytes, size_t len, const char *id, const struct s
 	size_t body;
 	*meta = (struct metadata){.facts_ops = facts};
 	if (!sealed_line_check(bytes, len, &body)) {
-		*ret_why = "its checksum does not fit";
+		*ret_why = "its checksum is wrong";
 		return -EBADMSG;
 	}
 	int r = 0;
 	json_t *json = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, NULL);
 	if (json && !take_format(json, meta)) {
-		*ret_why = "it is of a format that this program does not read";
+		*ret_why = "this program does not read its format";
 		r = -ENOTSUP;
 	} else {
 		*ret_why = parse(json, id, facts, meta);
@@ -172,7 +172,7 @@ int metadata_read(int sessions_fd, const char *id, const struct store_facts *fac
 	*ret_why = NULL;
 	int r = read_file(sessions_fd, id, &bytes);
 	if (r == 0 && (!bytes.len || bytes.data[bytes.len - 1] != '\n')) {
-		*ret_why = "its checksum does not fit";
+		*ret_why = "its checksum is wrong";
 		r = -EBADMSG;
 	} else if (r == 0) {
 		r = metadata_parse(bytes.data, bytes.len - 1, id, facts, meta, ret_why);

@@ -144,7 +144,7 @@ static void move_log(struct session_log *log, const struct metadata *meta)
 void prune_tell(const struct session_log *log, uint64_t count)
 {
 	if (count) {
-		diag(DIAG_INFO, "session %s: %llu events are pruned; it begins with seq %llu now",
+		diag(DIAG_INFO, "session %s: pruned %llu events; its first seq is %llu now",
 			log->id, (unsigned long long)count, (unsigned long long)log->first_seq);
 	}
 }

@@ -38,7 +38,7 @@ static void take_written(struct store *store, int r)
 	store->ages_unwritten = store->ages_unwritten || r < 0;
 	if (r < 0) {
 		diag(DIAG_WARN,
-			"clock.json cannot be written: %s; nothing is pruned for its age until it can",
+			"clock.json cannot be written: %s; no events are pruned by age until it can",
 			strerror(-r));
 	}
 }
@@ -66,10 +66,10 @@ void store_clock_begin(struct store *store)
 	store->ages_unknown = r < 0 && r != -ENOENT && r != -EBADMSG;
 	if (r == -EBADMSG) {
 		diag(DIAG_WARN,
-			"clock.json is damaged: when the clock was set is not known any more");
+			"clock.json is damaged: its record of when the clock was set is lost");
 	} else if (store->ages_unknown) {
 		diag(DIAG_WARN,
-			"clock.json cannot be read: %s; nothing is pruned for its age until the next start",
+			"clock.json cannot be read: %s; no events are pruned by age until the next start",
 			strerror(-r));
 	}
 	store->ages_unwritten = changed;

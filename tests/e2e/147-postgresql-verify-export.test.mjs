@@ -75,7 +75,7 @@ test('what is damaged in a database is told, and export goes on behind it', asyn
 	assert.match(told.line[0], /event 4: the checksum is wrong, or it is no event/);
 	assert.match(told.hole[0], /event 4: seq 3 should be here, and it is 4/);
 	assert.match(told.names[0], /names: line \d+, byte \d+: the checksum is wrong, or it is not a name/);
-	assert.match(told.metadata[0], /metadata: its checksum does not fit/);
+	assert.match(told.metadata[0], /metadata: its checksum is wrong/);
 	assert.match(told.blob[0], /blob [0-9a-f]{64}: its contents do not match the hash in its name/);
 	assert.match(told.records[0], /record \d+: it has a record of kind 99/);
 	assert.match(done.stdout, /: 14 problems\n$/);

@@ -197,7 +197,7 @@ test('what an unfinished migration has left is no place for a server, and what h
 	mkdirSync(`${made}.migrating`);
 	writeFileSync(join(`${made}.migrating`, 'migrating'), '');
 	const other = await runToEnd(['serve', '--data', `${made}.migrating`, '--listen', '127.0.0.1:0']);
-	assert.match(other.stderr, /is what a migration makes, and not whole yet/);
+	assert.match(other.stderr, /is an unfinished migration/);
 	await run(0, 'migrate', database.url, made);
 	assert.deepEqual(await exportAll(made, ids), await exportAll(dir, ids));
 });

@@ -102,7 +102,7 @@ const DAMAGE = {
 	],
 	'metadata.json with another title': [
 		(dir) => edit(dir, META, (bytes) => bytes.toString().replace('"title":"', '"title":"x')),
-		[/^sessions\/done\/metadata\.json: its checksum does not fit$/],
+		[/^sessions\/done\/metadata\.json: its checksum is wrong$/],
 	],
 	'a changed byte in the index': [
 		(dir) => edit(dir, 'sessions/done/events.index', (b) => void (b[32 + 8] ^= 1)),
