@@ -120,8 +120,9 @@ static int open_dirs(struct store *store, const char *dir, char **ret_why)
 	}
 	store->sessions_fd = open_subdir(store->dir_fd, "sessions");
 	store->journal.dir_fd = open_subdir(store->dir_fd, "journal");
-	if (store->sessions_fd < 0 || store->journal.dir_fd < 0) {
-		*ret_why = xprintf("cannot make the folders of %s: %s", dir, strerror(errno));
+	r = store->sessions_fd < 0 ? store->sessions_fd : store->journal.dir_fd;
+	if (r < 0) {
+		*ret_why = xprintf("cannot make the folders of %s: %s", dir, strerror(-r));
 		return -EIO;
 	}
 	return 0;

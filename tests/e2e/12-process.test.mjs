@@ -71,6 +71,15 @@ test('a second server on the same port is refused', async (t) => {
 	assert.notEqual(second.stderr.trim(), '');
 });
 
+test('a file in the place of a folder of the data directory is told by its own error', async (t) => {
+	const dataDir = scratchDir(t);
+	mkdirSync(join(dataDir, 'journal'));
+	writeFileSync(join(dataDir, 'sessions'), '');
+	const { code, stderr } = await runToEnd(['serve', '--listen', '127.0.0.1:0', '--data', dataDir]);
+	assert.ok(code > 0, `it ended with ${code}`);
+	assert.match(stderr, /cannot make the folders of .*: Not a directory/);
+});
+
 test('SIGTERM ends the server with 0, and tells every client to come back', async (t) => {
 	const server = await Server.start(t, { args: ['--limit', 'drain_retry_ms=700'] });
 	const { id } = await server.createSession();
