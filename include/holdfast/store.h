@@ -300,7 +300,7 @@ void store_hand_over_most(struct store *store, bool (*stays)(void *arg, const ch
 const unsigned char *store_node_key(const struct store *store);
 /** The number of the log in the store that the nodes share; 0: the store is not shared. */
 uint64_t session_log_number(const struct session_log *log);
-/** What another node says about a log that it owns. */
+/** The position of a log that another node owns, as that node reports it. */
 struct log_place {
 	uint64_t number; /* session_log_number() there */
 	uint64_t epoch;
@@ -349,7 +349,7 @@ void store_remove_session(struct session_log *log);
 int session_log_change_epoch(
 	struct session_log *log, uint64_t epoch, int64_t ts, const struct buffer *snapshot);
 
-/** What a repair has found out about a session. */
+/** The state of a session's repair. */
 struct store_repaired {
 	const char *why; /* what is damaged; static text */
 	uint64_t lost; /* events replaced by gaps; set once is_done */

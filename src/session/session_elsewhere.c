@@ -34,7 +34,7 @@ struct elsewhere {
 	bool is_anew; /* this round reads everything again */
 	int64_t seen_ms; /* start of the last round that could read, in ms of CLOCK_BOOTTIME */
 	int64_t begun_ms; /* start of the current round */
-	/* The thread's. */
+	/* Used by the thread pool during a round. */
 	char owner[SHELF_OWNER_SIZE];
 	struct buffer out; /* lines, see shelf.h */
 	struct buffer in;

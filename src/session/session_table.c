@@ -107,7 +107,7 @@ static void touch(struct session *session, void *arg)
 static void handle_revived(void *owner)
 {
 	struct session_table *table = owner;
-	session_table_each(table, touch, NULL); /* flushes that were refused come due again */
+	session_table_each(table, touch, NULL); /* refused flushes become due again */
 	table->ops->store_revived(table->owner);
 }
 

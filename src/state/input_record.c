@@ -11,7 +11,7 @@ void session_input_pack(const struct input_event *input, struct buffer *out)
 		input->type == EVENT_CUSTOM ? input->type_name : event_type_name(input->type);
 	size_t len = input->type == EVENT_CUSTOM ? input->type_len : strlen(name);
 	buffer_reserve(out, 16 + len + input->message_id_len + input->key_len + input->data_len);
-	/* The name of a type has at most 64 bytes; rule 0 is that of format 2, where this was 0. */
+	/* Type names have at most 64 bytes. In format 2 the second byte was 0, which is rule 0. */
 	pack_le(out, len, 1);
 	pack_le(out, input->key ? input->sum.rule : 0, 1);
 	pack_le(out, input->message_id_len, 2);

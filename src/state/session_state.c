@@ -77,7 +77,7 @@ bool session_state_is_in_log(
 	       session_facts_agree(&state->facts, log);
 }
 
-/* --- the input --- */
+/* --- the data of an input --- */
 
 json_t *session_read_object(const char *data, size_t len)
 {

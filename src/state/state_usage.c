@@ -68,7 +68,7 @@ void session_usage_begin_source(struct session_state *state, bool resumed)
 	}
 }
 
-/* --- keeping it --- */
+/* --- saving and loading --- */
 
 char *session_usage_save(const struct session_state *state)
 {

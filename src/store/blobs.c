@@ -16,7 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A new session gets its folder a moment later: a blob that needs it is retried so often (ms). */
+/*
+ * New sessions get their folder a moment later. A blob waits for it, and checks at intervals (ms).
+ */
 #define FOLDER_MS 10
 /* The number of these attempts; then the upload fails. */
 #define FOLDER_TRIES 1000
@@ -313,7 +315,7 @@ static void work_done(uv_work_t *work, int status)
 	struct blob_upload *upload = work->data;
 	upload->store->jobs--;
 	if (waits_for_folder(upload)) {
-		return; /* is_working stays */
+		return; /* is_working stays set */
 	}
 	upload->is_working = false;
 	if (upload->is_kept) {

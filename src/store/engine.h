@@ -169,7 +169,7 @@ void store_fenced(struct session_log *log);
 /* log_part.c */
 /** The group is durable: adds its events and names to the log. */
 void log_part_land(struct log_part *part);
-/** Drops what the part has. */
+/** Drops the part's events and names. */
 void log_part_forget(struct log_part *part);
 
 /* log_keys.c */

@@ -333,7 +333,7 @@ static int load_now(struct session_log *log)
 {
 	struct names_job *job = begin_job(log);
 	work(&job->work);
-	end_job(job, log); /* which may not be in the store's list yet */
+	end_job(job, log); /* the log may not be in the store's list yet */
 	int r = log->keys.error;
 	log->keys.error = 0;
 	return r;

@@ -270,8 +270,7 @@ static int write_lines(struct log_write *write)
 			write->written += (uint64_t)n;
 		} else if (errno != EINTR) {
 			r = -errno;
-			(void)!cut_torn_end(
-				log, write->written); /* else in front of the next append */
+			(void)!cut_torn_end(log, write->written); /* else before the next append */
 		}
 	}
 	return r;

@@ -39,7 +39,7 @@ int store_files_open(const char *dir, struct store_files *files, char **ret_why)
 	return r;
 }
 
-/** A copy may come without the lock file; then nobody is at work in it. */
+/** A copy may lack the lock file; then no server can be using it. */
 void store_files_hold(struct store_files *files)
 {
 	files->lock_fd = disk->openat(files->dir_fd, "lock", O_RDONLY | O_CLOEXEC, 0);
@@ -62,9 +62,9 @@ void store_files_close(struct store_files *files)
 	close_fd(files->dir_fd);
 }
 
-/* --- what there is --- */
+/* --- listing --- */
 
-/** A path below sessions/; false if no session can have that id. */
+/** Makes the path of a session's file below sessions/; false if the id is invalid. */
 static bool session_path(const char *id, const char *file, char path[192])
 {
 	snprintf(path, 192, "%s/%s", id, file);
