@@ -1,7 +1,4 @@
-/*
- * The table of all sessions: opens and closes the store, answers its callbacks, and creates, finds
- * and deletes sessions.
- */
+/* The table of all sessions: the store and its callbacks; creates, finds and deletes sessions. */
 #include "session_internal.h"
 
 #include "holdfast/diag.h"
@@ -46,9 +43,8 @@ static void forget(struct session *session)
 }
 
 /**
- * Returns lost sessions to their durable state; their inputs since then were refused. Those that
- * must be read from the journal remain in table.lost until that is done; -EBUSY while there are
- * any.
+ * Returns lost sessions to their durable state; their inputs since then were refused. -EBUSY while
+ * some remain in table.lost, because their records must be read from the journal first.
  */
 static int take_back(struct session_table *table)
 {
@@ -141,9 +137,7 @@ static void *handle_found(void *owner, struct session_log *log)
 	return session_new(owner, log);
 }
 
-/**
- * Loads a session that is in a turn, or has an agent running, even if the journal has no records.
- */
+/** Loads a session that has a turn or agent running, even if the journal has no records of it. */
 static void find_busy(struct session_log *log, void *arg)
 {
 	const struct session_facts *facts = session_facts(log);
