@@ -118,11 +118,15 @@ static int finish(const char *partial)
 	char *why = NULL;
 	struct store_files files;
 	int code = TOOL_FAILED;
-	int r = tool_give_epochs(partial, NULL, false);
-	if (r == 0 && store_files_open(partial, &files, &why) == 0) {
-		code = tool_verify_files(&files, partial, NULL);
-		store_files_close(&files);
+	if (tool_give_epochs(partial, NULL, false) < 0) {
+		return TOOL_FAILED;
 	}
+	if (store_files_open(partial, &files, &why) == 0) {
+		code = tool_verify_files(&files, partial, NULL);
+	} else {
+		diag(DIAG_ERROR, "%s", why);
+	}
+	store_files_close(&files);
 	free(why);
 	return code;
 }

@@ -108,6 +108,10 @@ test('SIGHUP reads the level again from the file, and keeps it if the file is wr
 	child.kill('SIGHUP');
 	await eventually(() => errors() === 1, 'the mistake to be told');
 	assert.match(lines().find(({ level }) => level === 'error').msg, /loud/);
+	writeFileSync(file, 'log-level = debug\nbogus = 1\n'); // a leak here is for the run with AddressSanitizer
+	child.kill('SIGHUP');
+	await eventually(() => errors() === 2, 'that mistake to be told');
+	assert.equal(says(), 1, 'nothing was taken from the file');
 	writeFileSync(file, '# as it is by default\n');
 	child.kill('SIGHUP');
 	await eventually(() => says() === 2);
