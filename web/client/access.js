@@ -1,17 +1,17 @@
 /**
- * Who this client is to the server: a token of the application's (`getToken`), or the login of the page, whose
- * second half is in localStorage and whose first half is a cookie.
+ * The client's credentials: a token from the application (`getToken`), or the login of the page, whose first half is a
+ * cookie and whose second half is in localStorage.
  */
 
-/** The subprotocol of clients whose first frame says who they are. */
+/** The subprotocol of clients whose first frame contains their credentials. */
 export const PROTOCOLS = ['holdfast.v1'];
 
 const KEY = 'holdfast-login';
-/** The login of a share link is for one tab, and stands beside the browser's own. */
+/** The login of a share link is for one tab, besides the browser's own. */
 const SHARE = 'holdfast-share';
 /**
- * The half that the server refused. A tab that is told so must not remove the login: what it reads may be old, and
- * another tab may have put a new one there.
+ * The half of a login that the server refused. A tab that is refused must not remove the login itself: it may have read
+ * an old one, which another tab has replaced meanwhile.
  */
 const ENDED = 'holdfast-login-ended';
 
@@ -21,9 +21,9 @@ const ENDED = 'holdfast-login-ended';
  * @typedef {object} Login
  * @property {string} login the second half
  * @property {string} role @property {string} sub @property {number | null} expires_at
- * @property {string[]} [hide] what it does not show
+ * @property {string[]} [hide] event types that it does not show
  * @property {boolean} [share] of a share link
- * @property {string | null} [mark] a sum of the token it was made with
+ * @property {string | null} [mark] a hash of the token it was made with
  *
  * @typedef {object} AccessOptions
  * @property {() => string | Promise<string>} [getToken]
@@ -32,7 +32,7 @@ const ENDED = 'holdfast-login-ended';
  * @property {any} [storage]
  */
 
-/** The login of a page whose browser has no storage lasts until it is closed. @type {Login | null} */
+/** The login where the browser has no storage: it lasts until the page is closed. @type {Login | null} */
 let inMemory = null;
 
 /** Null in workers, in Node, and where the browser forbids it. @param {AccessOptions} options */
@@ -53,7 +53,7 @@ function tabStorage({ storage }) {
 	}
 }
 
-/** A login is for the page's own server. @param {AccessOptions} options */
+/** Whether a login applies: it is for the page's own server only. @param {AccessOptions} options */
 function isOwnServer({ base, storage }) {
 	const here = globalThis.location;
 	return Boolean(storage) || !base || (here && new URL(base, here.href).origin === here.origin);
@@ -76,7 +76,7 @@ export function readLogin(options) {
 }
 
 /**
- * Keeps a login, or forgets the one that counts here: a share link's before the browser's own.
+ * Keeps a login; null forgets the current one: that of a share link, or else the browser's own.
  * @param {Login | null} login @param {AccessOptions} options
  */
 export function keepLogin(login, options) {
@@ -99,7 +99,7 @@ export function keepLogin(login, options) {
 	}
 }
 
-/** The server does not accept it any more. @param {Login} login @param {AccessOptions} options */
+/** To be called when the server has refused a login. @param {Login} login @param {AccessOptions} options */
 export function endLogin(login, options) {
 	inMemory = null;
 	try {
@@ -126,7 +126,7 @@ export class Access {
 		return Boolean(this.#options.getToken);
 	}
 
-	/** What the first frame says: a promise only if the application is asked. @returns {Credentials | null | Promise<Credentials>} */
+	/** The credentials for the first frame; a promise only if the application is asked for them. @returns {Credentials | null | Promise<Credentials>} */
 	get() {
 		const { getToken, login } = this.#options;
 		if (getToken) {
@@ -137,8 +137,8 @@ export class Access {
 	}
 
 	/**
-	 * Whether the server, which refused these, may accept what get() says now: an application may have another
-	 * token, unless its own was revoked; another tab may have logged in.
+	 * Whether the server, which refused these, may accept what get() returns now: an application may have another
+	 * token, unless its token was revoked; another tab may have logged in.
 	 * @param {Credentials | null} refused @param {boolean} isRevoked
 	 */
 	isWorthAnother(refused, isRevoked) {
@@ -155,7 +155,7 @@ export class Access {
 	}
 
 	/**
-	 * Whose events a cache keeps: nobody else sees them. Null: nothing is kept for a share link.
+	 * Whom a cache keeps events for; nobody else sees them. Null for a share link, for which nothing is kept.
 	 * @param {string} [given] @returns {string | null}
 	 */
 	identity(given) {
@@ -172,7 +172,7 @@ export class Access {
 		return login ? identityOf(login.sub, login.hide) : 'open';
 	}
 
-	/** What the login hides, as far as we know. */
+	/** The event types that the login hides, as far as is known. */
 	get hidden() {
 		return (this.canRenew ? null : readLogin(this.#options)?.hide) ?? [];
 	}
@@ -185,7 +185,7 @@ export class Access {
 }
 
 /**
- * What one login was shown another of the same person may hide.
+ * The identity that a cache belongs to. It includes what is hidden, since logins of one person may hide different events.
  * @param {string} sub @param {string[]} [hide]
  */
 export function identityOf(sub, hide = []) {

@@ -1,6 +1,6 @@
 /**
- * The agent's state: its modes, models, options and commands. Each piece is an event. The server gives
- * the seq of the newest event of each kind; those that are not held are loaded.
+ * The agent's state: its modes, models, options and commands. Each piece is an event. The server sends
+ * the seq of the newest event of each kind; events that are not held are loaded.
  */
 import { deepFreeze } from './base.js';
 import { fetchAs } from './http.js';
@@ -18,16 +18,16 @@ const KINDS = new Map([
 ]);
 
 /**
- * @typedef {object} Agent What is known of the agent; frozen.
+ * @typedef {object} Agent The known state of the agent; frozen.
  * @property {readonly any[]} modes {id, name, description?}
  * @property {string | null} current_mode
  * @property {any} models {current_model_id, available_models} or null
  * @property {readonly any[]} config_options {id, name, type, current_value, options?, …}
  * @property {readonly any[]} commands {name, description, input?}
- * @property {any} info what the agent said last of its session, or null
+ * @property {any} info the newest information from the agent about its session, or null
  */
 
-/** @typedef {{seq: number, event: HoldfastEvent | null, isLoading?: boolean}} Piece event: the one before, while `seq` is not there yet */
+/** @typedef {{seq: number, event: HoldfastEvent | null, isLoading?: boolean}} Piece event: the previous one, until `seq` is loaded */
 
 /** The items of a list that have a name to call them by. @param {any} list @param {string} name */
 function named(list, name) {
@@ -61,12 +61,12 @@ export class AgentState {
 		return this.#value;
 	}
 
-	/** The events that hold it. */
+	/** The events that make up the state. */
 	get events() {
 		return [...this.#pieces.values()].flatMap(({ event }) => event ?? []);
 	}
 
-	/** What the server says when a connection begins. @param {any} connected */
+	/** Takes the seqs of the frame that begins a connection. @param {any} connected */
 	tell({ epoch, agent_state: seqs }) {
 		const had = this.events.length;
 		if (epoch !== this.epoch) {
@@ -83,7 +83,7 @@ export class AgentState {
 		}
 	}
 
-	/** Events in order; those of another history say nothing. @param {string | null} epoch @param {readonly HoldfastEvent[]} events */
+	/** Takes events in order; those of another history are ignored. @param {string | null} epoch @param {readonly HoldfastEvent[]} events */
 	take(epoch, events) {
 		if (epoch !== this.epoch) {
 			return;
@@ -103,7 +103,7 @@ export class AgentState {
 		}
 	}
 
-	/** What a cache has of a history, before the server has said anything. @param {string} epoch @param {HoldfastEvent[]} events */
+	/** Takes events from the cache, before anything has come from the server. @param {string} epoch @param {HoldfastEvent[]} events */
 	restore(epoch, events) {
 		if (this.epoch === null) {
 			this.epoch = epoch;
@@ -139,7 +139,7 @@ export class AgentState {
 		}
 	}
 
-	/** One event of the session, if the server has it and the history is the same. */
+	/** Loads one event; undefined if the server does not have it, or has another history. */
 	async #load(/** @type {number} */ seq) {
 		const path = `/api/sessions/${encodeURIComponent(this.#sessionId)}/events`;
 		const query = { after_seq: String(seq - 1), limit: '1', epoch: this.epoch ?? '' };

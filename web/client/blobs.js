@@ -6,10 +6,10 @@ import { bodyOf, fetchAs, placeOf } from './http.js';
 const pathOf = (/** @type {string} */ sessionId) => `/api/sessions/${encodeURIComponent(sessionId)}/blobs`;
 
 /**
- * Sends an image or a file; it is on the server's disk when the promise is kept.
+ * Uploads an image or a file. Resolves when it is on the server's disk.
  * @param {string} sessionId @param {BodyInit} bytes
- * @param {{signal?: AbortSignal, onprogress?: (sent: number, size: number) => void}} [options] `onprogress`: where there is an
- *   XMLHttpRequest, since fetch() does not tell how far it is
+ * @param {{signal?: AbortSignal, onprogress?: (sent: number, size: number) => void}} [options] `onprogress` is called
+ *   where XMLHttpRequest exists, since fetch() does not report progress
  * @param {Where} [where]
  * @returns {Promise<{blob: string, size: number, mime_type: string}>}
  */
@@ -20,7 +20,7 @@ export async function uploadBlob(sessionId, bytes, { signal, onprogress } = {}, 
 	return bodyOf(await fetchAs({ ...place, fetch }, pathOf(sessionId), init));
 }
 
-/** What of fetch() an upload needs, on XMLHttpRequest. @param {(sent: number, size: number) => void} onprogress @returns {any} */
+/** As much of fetch() as an upload needs, by XMLHttpRequest. @param {(sent: number, size: number) => void} onprogress @returns {any} */
 function fetchTelling(onprogress) {
 	return (/** @type {URL} */ url, /** @type {any} */ { method, body, signal, headers }) =>
 		new Promise((resolve, reject) => {
@@ -40,7 +40,7 @@ function fetchTelling(onprogress) {
 }
 
 /**
- * The bytes of one, with the type that the server found in them.
+ * Downloads an image or a file, with the type that the server detected.
  * @param {string} sessionId @param {string} blob @param {{signal?: AbortSignal}} [options] @param {Where} [where]
  * @returns {Promise<Blob>}
  */

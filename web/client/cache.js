@@ -12,7 +12,7 @@ import { listenTo } from './base.js';
  * @property {string} [name] of the database
  * @property {number} [maxEvents] of one session
  * @property {number} [maxChars] of one session, as JSON
- * @property {number} [maxSessions] the ones that were not used for longest go
+ * @property {number} [maxSessions] beyond this, those not used for longest are dropped
  */
 
 /**
@@ -20,7 +20,7 @@ import { listenTo } from './base.js';
  * @property {boolean} isNew
  * @property {string | null} epoch
  * @property {HoldfastEvent[]} events
- * @property {readonly HoldfastEvent[]} [agent] those that tell the agent's state, if that is news
+ * @property {readonly HoldfastEvent[]} [agent] those with the agent's state, if it has changed
  */
 
 const DEFAULTS = { name: 'holdfast', maxEvents: 1_000, maxChars: 4_000_000, maxSessions: 20 };
@@ -54,16 +54,16 @@ export function openDatabase(factory, name) {
 	return settled(request);
 }
 
-/** Where the events that tell an agent's state are kept: no session has such a key. @param {string} key */
+/** The key under which the events with the agent's state are kept; no session has one like it. @param {string} key */
 function agentKey(key) {
 	return `${key} agent`;
 }
 
-/** All that are in use here. @type {Set<EventCache | import('./list-cache.js').ListCache>} */
+/** All caches that this page has open. @type {Set<EventCache | import('./list-cache.js').ListCache>} */
 export const inUse = new Set();
 
 /**
- * Deletes everything that is kept for somebody, and sees to it that what is in use here writes no more of it.
+ * Deletes everything that is kept for somebody, and stops the open caches from writing more of it.
  * Never rejects. @param {string} identity @param {{indexedDB?: any, IDBKeyRange?: any, cache?: any}} [options]
  */
 export async function wipeCache(identity, options = {}) {
@@ -99,9 +99,9 @@ export class EventCache {
 	#failures = 0;
 	#isForgotten = false;
 	#unlisten;
-	/** What the token hides: events that were shown under another one's rules do not go on. */
+	/** What the token hides: cached events that were shown under other rules are not continued. */
 	hide = '[]';
-	/** @type {Error | null} why IndexedDB is not used, or was not for a moment */
+	/** @type {Error | null} why IndexedDB is not used, or could not be for a moment */
 	failure = null;
 
 	/**
@@ -130,7 +130,7 @@ export class EventCache {
 		return this.#attempt(() => this.#read());
 	}
 
-	/** The client waits no longer for what it reads. */
+	/** The client does not wait any longer for the cached events. */
 	giveUp() {
 		this.failure ??= new Error('IndexedDB did not answer in time');
 	}
@@ -169,12 +169,12 @@ export class EventCache {
 		return this.#writing;
 	}
 
-	/** Whether this is what is kept for somebody. */
+	/** Whether the cache belongs to the owner whose keys begin with `prefix`. */
 	isOf(/** @type {string} */ prefix) {
 		return this.#key.startsWith(prefix);
 	}
 
-	/** Writes no more. */
+	/** Stops writing. */
 	forget() {
 		this.#isForgotten = true;
 		this.#pending = null;
@@ -324,7 +324,7 @@ export class EventCache {
 		}
 	}
 
-	/** Drops the oldest events that are too many or too much. @param {any} rows @param {any} session */
+	/** Drops the oldest events beyond the limits. @param {any} rows @param {any} session */
 	async #shorten(rows, session) {
 		const { maxEvents, maxChars } = this.#limits;
 		let { first } = session;

@@ -1,6 +1,6 @@
 /**
- * One WebSocket that is kept alive: opened, found dead, opened again. It knows frames, but not their
- * meaning.
+ * Keeps one WebSocket alive: opens it, notices when it is dead, and opens it again. It knows frames, but
+ * not their meaning.
  */
 import { PROTOCOLS } from './access.js';
 import { listenTo } from './base.js';
@@ -8,16 +8,16 @@ import { listenTo } from './base.js';
 const KEEPALIVE_MS = 10_000;
 const MISSED_MAX = 2;
 const PROBE_MS = 3_000; // how long the answer may take after the page wakes up
-const SPARE_MS = 400; // and when a second socket is opened next to one that has not answered
+const SPARE_MS = 400; // after this without an answer, a second socket is opened besides
 const ANSWER_MS = 20_000; // how long `connected` or the answer to load_events may take
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
-const MOVED_MS = 500; // so that not all who watched come at once
+const MOVED_MS = 500; // spreads out the clients of a session that has moved to another node
 const PATIENCE_MAX = 8;
-const RENEW_BEFORE_MS = 60_000; // a token is renewed so long before it ends, a short one later
-const RENEW_MIN_MS = 10_000; // not more often, even if the clocks differ
+const RENEW_BEFORE_MS = 60_000; // how long before its end a token is renewed; a short one later
+const RENEW_MIN_MS = 10_000; // the shortest time between renewals, even if the clocks differ
 const RENEW_MAX_MS = 24 * 3600_000; // timers cannot wait for months
-/** Why the server closes a socket for want of a right token. @type {Record<number, string>} */
+/** Close codes by which the server refuses the token, and the reasons. @type {Record<number, string>} */
 const REFUSALS = { 4401: 'unauthorized', 4403: 'token_revoked' };
 const REFUSAL_CODES = ['unauthorized', 'token_expired', 'token_revoked', 'too_many_tokens'];
 
@@ -31,7 +31,7 @@ const REFUSAL_CODES = ['unauthorized', 'token_expired', 'token_revoked', 'too_ma
  * @property {Status} status
  * @property {number} [delayMs] retrying, offline: the whole wait
  * @property {number} [retryAt] retrying, offline: when, in the timers' own milliseconds
- * @property {string} [reason] why the connection was lost, the session is gone, or the server lets nobody in
+ * @property {string} [reason] why the connection was lost, the session is gone, or the server refuses the token
  *
  * @typedef {import('./access.js').Credentials} Credentials
  */
@@ -51,7 +51,7 @@ export class Connection {
 	#owner;
 	/** @type {WebSocket | null} */
 	#socket = null;
-	/** @type {WebSocket | null} beside a socket that may be dead; the first of both to answer is kept */
+	/** @type {WebSocket | null} besides a socket that may be dead; the first of the two to answer is kept */
 	#spare = null;
 	#attempt = 0;
 	#missed = 0;
@@ -69,15 +69,15 @@ export class Connection {
 	/** @type {Map<string, any>} one timer a purpose */
 	#timers = new Map();
 	#unlisten = () => {};
-	/** Another one when all that is under way is void. */
+	/** Changes when everything under way becomes void. */
 	#life = {};
-	/** What each socket says first, until it is said. @type {WeakMap<WebSocket, Credentials>} */
+	/** The credentials that each socket has still to send. @type {WeakMap<WebSocket, Credentials>} */
 	#unsaid = new WeakMap();
 	/** @type {Credentials | null} those of the newest socket */
 	#credentials = null;
-	/** @type {string | null} the server's word for why it is about to close the socket */
+	/** @type {string | null} the error code that the server sent before closing the socket */
 	#refusal = null;
-	#drainMs = 0; // the server stops, and wants to be left alone for so long
+	#drainMs = 0; // the server is stopping: how long to wait before connecting again
 	#askedAgain = false;
 	/** Figures for an inspector. */
 	figures = { connects: 0, losses: 0, framesIn: 0, framesOut: 0, roundTripMs: 0 };
@@ -144,7 +144,7 @@ export class Connection {
 		this.#disarm('answer');
 	}
 
-	/** The connection has proved useful: the next loss starts again at the shortest wait. */
+	/** The connection works: after the next loss, the waits begin with the shortest again. */
 	proved() {
 		this.#attempt = 0;
 		this.#patience = 1;
@@ -152,7 +152,7 @@ export class Connection {
 		this.#isProved = true;
 	}
 
-	/** Connects at once if a retry is pending; else makes sure of the connection there is. */
+	/** Connects at once if a retry is pending; otherwise checks that the connection is alive. */
 	wake() {
 		if (this.#timers.has('retry')) {
 			this.#open();
@@ -175,7 +175,7 @@ export class Connection {
 		if (!this.#started || this.#socket) {
 			return; // a listener has closed this connection, and perhaps started it again
 		}
-		// The application may have to ask somebody for its token, who may not answer.
+		// The application may have to fetch its token, and may get no answer.
 		this.#arm('answer', ANSWER_MS, () => this.#giveUp('no token'));
 		this.#identify(
 			(credentials) => {
@@ -191,7 +191,7 @@ export class Connection {
 	}
 
 	/**
-	 * Finds out who we are: at once, unless the application is asked.
+	 * Gets the credentials: at once, unless the application is asked for them.
 	 * @param {(credentials: Credentials | null) => void} then @param {(error: unknown) => void} failed
 	 */
 	#identify(then, failed) {
@@ -217,7 +217,7 @@ export class Connection {
 		return socket;
 	}
 
-	/** The first frame of a socket: browsers cannot set headers. */
+	/** Sends the credentials as the first frame, since browsers cannot set headers. */
 	#greet(/** @type {WebSocket} */ socket) {
 		const data = this.#unsaid.get(socket);
 		if (data) {
@@ -234,7 +234,7 @@ export class Connection {
 		socket.send(text);
 	}
 
-	/** This socket is the connection from now on. */
+	/** Makes a socket the connection. */
 	#attach(/** @type {WebSocket} */ socket) {
 		this.#socket = socket;
 		this.#missed = this.#unsent = 0;
@@ -259,8 +259,8 @@ export class Connection {
 	}
 
 	/**
-	 * A slow network and a dead one look the same for a while. So the socket is kept, and a second one asks
-	 * the same: the first to answer becomes the connection.
+	 * A slow network and a dead one look the same for a while. So the socket is kept, and a second one is
+	 * opened: the first of the two to answer becomes the connection.
 	 */
 	#openSpare() {
 		this.#identify(
@@ -415,7 +415,7 @@ export class Connection {
 		this.#owner.status({ status: 'connecting' });
 	}
 
-	/** By the attempts so far, or by what the server has said. */
+	/** The wait before the next attempt, by the attempts so far or as the server has asked. */
 	#nextDelay(/** @type {number} */ code) {
 		const drainMs = code === 1001 ? this.#drainMs : 0;
 		const random = this.#around.random();
@@ -428,7 +428,7 @@ export class Connection {
 		);
 	}
 
-	/** @param {number} code @param {string} reason @param {number} [waitMs] else see #nextDelay() */
+	/** @param {number} code @param {string} reason @param {number} [waitMs] by default that of #nextDelay() */
 	#lost(code, reason, waitMs) {
 		this.figures.losses += 1;
 		this.#owner.lost(code);
@@ -450,7 +450,7 @@ export class Connection {
 	}
 
 	/**
-	 * The server does not let us in, or no longer. The application may have another token: it is asked once.
+	 * The server refuses the credentials. The application is asked once for another token.
 	 * @param {number} code @param {string} reason
 	 */
 	#refused(code, reason) {

@@ -22,15 +22,15 @@ function newestFirst(sessions) {
 export class HoldfastFeed extends Emitter {
 	/** @type {Map<string, any>} */
 	#sessions = new Map();
-	/** @type {Map<string, any> | null} The pages of a new list, until it is whole. */
+	/** @type {Map<string, any> | null} the pages of a new list, until it is complete */
 	#coming = null;
 	#connection;
 	#options;
 	/** @type {ListCache | null} */
 	#cache = null;
-	/** Whether the server has said what there is. */
+	/** Whether the list has come from the server. */
 	#isTold = false;
-	/** What was last given away; null: it has changed. @type {readonly any[] | null} */
+	/** The array last returned; null: the list has changed since. @type {readonly any[] | null} */
 	#snapshot = Object.freeze([]);
 
 	/** @param {Surroundings & {cache?: boolean | import('./cache.js').CacheOptions, identity?: string, indexedDB?: any}} [options] */
@@ -50,7 +50,7 @@ export class HoldfastFeed extends Emitter {
 		});
 	}
 
-	/** Whether the list is what this browser has kept: the server has not been reached yet. */
+	/** Whether the list is from this browser's cache: the server has not been reached yet. */
 	get isKept() {
 		return !this.#isTold && this.#sessions.size > 0;
 	}
@@ -63,7 +63,7 @@ export class HoldfastFeed extends Emitter {
 
 	connect() {
 		if (this.#options.cache && !this.#cache) {
-			this.#cache = makeCache(this.#options, new URL(this.#options.base).origin, ListCache); // now we know whose it is
+			this.#cache = makeCache(this.#options, new URL(this.#options.base).origin, ListCache); // its owner is known by now
 			void this.#showKept();
 		}
 		this.#connection.start();
@@ -165,7 +165,7 @@ export function deleteSession(id, where) {
 }
 
 /**
- * Looks for a text in a session's whole log, or in all sessions; the newest first. Gives each answer's hits as they come.
+ * Searches a session's whole log, or those of all sessions, newest first. Yields the hits of each answer as it comes.
  * @param {string} text @param {{sessionId?: string, limit?: number, signal?: AbortSignal}} [options] @param {Where} [where]
  * @returns {AsyncGenerator<any[], void>}
  */

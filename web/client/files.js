@@ -1,9 +1,9 @@
-/** The files of a session's directory, for those who type a path. */
+/** Finds files of a session's directory while a path is typed. */
 import { placeOf, request } from './http.js';
 
 /**
- * Files and directories (with a slash at their end) that somebody may mean who types `prefix`, the best ones first.
- * A session that is not there yet is what it would be made with.
+ * Finds files, and directories (with a slash at their end), that match `prefix`, the best ones first.
+ * A session that does not exist yet is given as the options it would be created with.
  * @param {string | {agent?: string, cwd?: string}} session @param {string} [prefix] @param {{limit?: number, signal?: AbortSignal}} [options]
  * @param {string | URL | import('./http.js').PlaceOptions} [where]
  * @returns {Promise<{cwd?: string, files: string[], has_more: boolean}>}

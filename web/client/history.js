@@ -1,6 +1,6 @@
 /**
- * The events of a session that are held, and how they come: from the cache, in pages, live, and anew when
- * those held are void. With them, the provisional blocks behind the last one.
+ * Holds events of a session and loads them: from the cache, in pages, live, and from the start when those
+ * held are void. Also holds the provisional blocks after the last event.
  */
 import { makeCache } from './cache.js';
 import { Gap } from './gap.js';
@@ -9,7 +9,7 @@ import { Provisional } from './provisional.js';
 
 const NEWEST_LIMIT = 50;
 const CATCH_UP_LIMIT = 500;
-const CACHE_MS = 500; // a client that has a connection waits no longer for its cache: some browsers never answer
+const CACHE_MS = 500; // how long a connected client waits for its cache: some browsers never answer
 const CACHE_BEHIND_MAX = 2_000; // further behind than this, the cache is no help
 
 /** @typedef {import('./log.js').HoldfastEvent} HoldfastEvent */
@@ -18,9 +18,9 @@ const CACHE_BEHIND_MAX = 2_000; // further behind than this, the cache is no hel
 /**
  * @typedef {object} Link
  * @property {import('./connection.js').Connection} connection
- * @property {import('./participant.js').Participant} participant told of the events held, and of those that are void
+ * @property {import('./participant.js').Participant} participant is told which events are held, and which are void
  * @property {import('./agent.js').AgentState} agent the same
- * @property {() => boolean} isConnected the server has said `connected` on the socket that there is
+ * @property {() => boolean} isConnected the server has sent `connected` on the current socket
  * @property {() => boolean} isOver there will be no other connection
  * @property {(type: string, detail: object) => void} emit listeners may close the client, and open it again
  * @property {(data: any) => void} setState
@@ -37,7 +37,7 @@ export class History {
 	#maxSeq = 0;
 	#hasOlder = false;
 	#loadingOlder = false;
-	/** Older events were asked for: none are dropped until dropOlder() says that they may be. */
+	/** Older events were requested: none are dropped until dropOlder() is called. */
 	#keepsOlder = false;
 	/** @type {import('./cache.js').EventCache | null} */
 	#cache;
@@ -49,7 +49,7 @@ export class History {
 	#isLocked;
 	/** @type {'newest' | 'after' | null} the load in progress; null: live, or not connected */
 	#loading = null;
-	/** How much to ask for at once; less after a connection that broke before it had brought a page. */
+	/** The page size; smaller after a connection that broke before it had delivered a page. */
 	#pageLimit = CATCH_UP_LIMIT;
 	/** What the token hides from us, as JSON; null: not known yet. @type {string | null} */
 	#hide = null;
@@ -97,7 +97,7 @@ export class History {
 		return this.#provisional.blocks;
 	}
 
-	/** Nothing is asked of the server before this is over. */
+	/** Nothing is requested from the server before this is over. */
 	get isReading() {
 		return this.#isReading;
 	}
@@ -130,7 +130,7 @@ export class History {
 		this.#link.participant.begin();
 	}
 
-	/** What the token hides may have changed since the events came. @param {{hide?: string[]}} data */
+	/** Notes what the token hides, which may have changed since the events came. @param {{hide?: string[]}} data */
 	takeHide({ hide = [] }) {
 		const now = JSON.stringify(hide);
 		this.#isOutdated ||= this.#hide !== null && this.#hide !== now && this.position.seq > 0;
@@ -140,7 +140,7 @@ export class History {
 		}
 	}
 
-	/** Loads anew what was shown under other rules. */
+	/** Loads events again that were shown under other rules. */
 	refresh() {
 		if (this.#isOutdated && this.#link.isConnected() && !this.#isReading) {
 			this.#load();
@@ -276,7 +276,7 @@ export class History {
 		this.#goLive(page);
 	}
 
-	/** Events that have just come into being. */
+	/** Takes new events. */
 	takeLive(/** @type {any} */ data) {
 		if (this.#loading === 'newest') {
 			return; // the requested page decides where to start
@@ -396,7 +396,7 @@ export class History {
 		}
 	}
 
-	/** Behind max_seq is a gap, unless the events are in the frames behind this one. */
+	/** Notes max_seq. Events up to it are missing unless the next frames bring them. */
 	#checkBehind(/** @type {number} */ maxSeq) {
 		this.#maxSeq = maxSeq;
 		if (this.#loading || !this.#link.isConnected()) {
@@ -406,7 +406,7 @@ export class History {
 		}
 	}
 
-	/** Drops everything held; this page starts anew. It is a reset if there was anything before. */
+	/** Drops everything held and starts over with this page: a reset, if anything was held. */
 	#startOver(/** @type {any} */ page) {
 		const { participant, agent, emit, isConnected } = this.#link;
 		const { epoch, seq } = this.position;

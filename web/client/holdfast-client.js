@@ -40,11 +40,11 @@ const CLOSE_TOO_LARGE = 1009;
  * - `events` {events, cached?}: appended, in order, each once · `older` {events, hasOlder}: put in
  *   front · `trimmed` {count}: this many of the oldest are no longer held
  * - `reset` {reason}: everything held is void; the new history follows as `events`
- * - `open` {blocks}: the provisional blocks behind the last event, all of them, usually one; said
- *   when one grows or is void, not when its event takes its place
+ * - `open` {blocks}: all provisional blocks after the last event, usually one; dispatched when one grows
+ *   or is void, not when its event takes its place
  * - `agent` {agent}: the agent's modes, options or commands have changed
  * - `activity` {held}: inputs that wait for an open block to end · `state`: the session's state
- * - `prompts` {prompts}: our prompts whose event is not there yet · `queue` {queue}: everybody's that wait
+ * - `prompts` {prompts}: our prompts that have no event yet · `queue` {queue}: the queued prompts of all
  * - `presence` {presence}: who is here, once watchPresence() was called
  * - `status`: see StatusDetail
  * - `error` {error}: a HoldfastError; the connection continues unless `status` says otherwise
@@ -61,11 +61,11 @@ export class HoldfastClient extends Emitter {
 	#status = { status: 'closed' };
 	#connection;
 	#transcripts = new TranscriptSnapshots();
-	/** What the server was told of us, and is to be told again. @type {{name?: string | null, watch?: boolean}} */
+	/** What was sent about us, to be sent on each connection. @type {{name?: string | null, watch?: boolean}} */
 	#about = {};
 	/** @type {any} */
 	#presence = null;
-	/** @type {any} what the two below were computed from, and are */
+	/** @type {any} `value` was computed from the transcript `of` */
 	#permissions = { of: null, value: Object.freeze([]) };
 	/** @type {any} */
 	#elicitations = { of: null, value: Object.freeze([]) };
@@ -224,7 +224,7 @@ export class HoldfastClient extends Emitter {
 		});
 	}
 
-	/** Retries at once if it waits, else makes sure that the connection is alive. */
+	/** Retries at once if it is waiting, otherwise checks that the connection is alive. */
 	retryNow() {
 		this.#connection.wake();
 	}
@@ -311,12 +311,12 @@ export class HoldfastClient extends Emitter {
 		this.#participant.answerElicitation(requestId, action, content);
 	}
 
-	/** What this client is called, for all who watch the session; null: nothing. Said again on each connection. @param {string | null} name */
+	/** Sets this client's name, for everybody in the session; null: none. Sent again on each connection. @param {string | null} name */
 	setName(name) {
 		this.#tellPresence({ name });
 	}
 
-	/** Whether to be told who is here: `presence`. */
+	/** Whether to receive who is here, as `presence`. */
 	watchPresence(/** @type {boolean} */ watch = true) {
 		this.#setPresence(watch ? this.#presence : null);
 		this.#tellPresence({ watch });
@@ -343,7 +343,7 @@ export class HoldfastClient extends Emitter {
 	}
 
 	/**
-	 * The files of the session's directory that somebody may mean who types `prefix`, the best ones first.
+	 * Finds files of the session's directory that match `prefix`, the best ones first.
 	 * @param {string} [prefix] @param {{limit?: number, signal?: AbortSignal}} [options]
 	 */
 	completeFiles(prefix, options) {

@@ -1,4 +1,4 @@
-/** Requests to the server's HTTP interface, with who asks. */
+/** Requests to the server's HTTP interface, with credentials. */
 import { Access } from './access.js';
 import { HoldfastError } from './base.js';
 
@@ -22,7 +22,7 @@ export function placeOf(where = {}) {
 }
 
 /**
- * One request; a token that has just ended is asked for once more.
+ * Makes a request; if the token has just expired, asks once for another and repeats it.
  * @param {{base: string | URL | undefined, fetch: typeof fetch, access: Access}} place
  * @param {string} path @param {RequestInit & {headers?: Record<string, string>}} [init]
  */

@@ -4,8 +4,8 @@ import { HoldfastError } from './base.js';
  * `for await (const event of client)`: the events held, then each that comes, in order, once.
  *
  * A reset comes as `{ type: 'reset', seq: 0, reason }`: the events before it are void, and a
- * new history follows. It ends when the client is closed or the session is gone, and throws if the server lets
- * the client in no longer.
+ * new history follows. It ends when the client is closed or the session is gone, and throws if the server no
+ * longer accepts the token.
  * @param {any} client
  */
 export function iterate(client) {

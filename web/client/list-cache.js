@@ -1,6 +1,6 @@
 /**
- * The list of sessions as it was last, kept in IndexedDB with the events (cache.js): a page that is opened while the server
- * is down shows it. It goes when they go.
+ * Keeps the last list of sessions in IndexedDB with the events (cache.js), for a page that is opened while the server is
+ * down. It is deleted together with them.
  */
 import { completed, inUse, openDatabase, settled } from './cache.js';
 
@@ -72,12 +72,12 @@ export class ListCache {
 		database.close();
 	}
 
-	/** Whether this is what is kept for somebody. */
+	/** Whether the cache belongs to the owner whose keys begin with `prefix`. */
 	isOf(/** @type {string} */ prefix) {
 		return this.#key.startsWith(prefix);
 	}
 
-	/** Writes no more. */
+	/** Stops writing. */
 	forget() {
 		this.#isForgotten = true;
 		return this.#writing;

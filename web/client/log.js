@@ -15,7 +15,7 @@ import { deepFreeze } from './base.js';
  * @property {Record<string, any>} data
  */
 
-/** Asserts the shape that the arithmetic depends on; a Holdfast server sends no other. */
+/** Asserts the shape that the arithmetic depends on, and that a Holdfast server always sends. */
 function checkEvents(/** @type {any} */ events) {
 	const good =
 		Array.isArray(events) &&

@@ -8,8 +8,8 @@ import { bodyOf, fetchAs, jsonInit, placeOf, request } from './http.js';
 /** @typedef {import('./http.js').PlaceOptions & {indexedDB?: any, IDBKeyRange?: any}} LoginOptions */
 
 /**
- * A sum of the token tells later whether a link is the one that was used. Null where browsers compute none (plain
- * http elsewhere than on this machine). @param {string} token
+ * A hash of the token, to tell later whether a link is the one that was used. Null where the browser cannot compute it:
+ * over plain http, except on this machine. @param {string} token
  */
 async function markOf(token) {
 	const bytes = new TextEncoder().encode(token);
@@ -23,8 +23,8 @@ function told({ login, role, sub, expires_at, hide = [], share = false }) {
 }
 
 /**
- * Logs in with a token; the login takes the place of any other. That of a share link is for this tab, and stands beside
- * the browser's own. With `--auth off` there is none: its `login` is null.
+ * Logs in with a token; the login replaces any other. The login of a share link is for this tab only, and leaves the
+ * browser's own alone. With `--auth off` no login exists: its `login` is null.
  * @param {string} token @param {LoginOptions & {share?: boolean}} [options]
  */
 export async function login(token, { share = false, ...options } = {}) {
@@ -56,7 +56,7 @@ export async function isLoginWith(token, options = {}) {
 }
 
 /**
- * What the server says of the login, or of a token: {role, sub, expires_at, hide?}. Throws the refusal. With `--auth off`
+ * Asks the server about the login, or a token: {role, sub, expires_at, hide?}. Throws if it is refused. With `--auth off`
  * everybody is an admin.
  * @param {LoginOptions & {token?: string}} [options]
  */

@@ -68,7 +68,7 @@ export class Outbox {
 	}
 
 	/**
-	 * The server could not store an answer, so it is kept. True if this is new.
+	 * Notes that the server could not store an answer, so it is kept. Returns whether this is new.
 	 * @param {string | undefined} requestId all of them, if the server did not say
 	 */
 	keepAnswer(requestId) {

@@ -15,12 +15,12 @@ const AGAIN_MS = 2_000;
 
 /**
  * @typedef {object} Link
- * @property {(type: string, data: any) => boolean} say now or never: false if not connected
- * @property {(type: string, data: any) => void} send once begin() was called on this connection, which says all
- *   that was to be sent before
+ * @property {(type: string, data: any) => boolean} say sends now or never: false if not connected
+ * @property {(type: string, data: any) => void} send does nothing before begin() was called on this connection,
+ *   which sends everything pending
  * @property {NonNullable<import('./base.js').Surroundings['timers']>} timers
  * @property {() => boolean} isOver there will be no other connection
- * @property {() => void} changed the prompts are others now
+ * @property {() => void} changed called when the prompts have changed
  */
 
 export class Participant {
@@ -87,7 +87,7 @@ export class Participant {
 
 	/* The next five concern the present moment and are never stored for later. */
 
-	/** @param {HoldfastEvent} [newest] the turn that it is of is the one that is meant, if it is not over */
+	/** @param {HoldfastEvent} [newest] its turn is the one to stop, if that is not over */
 	cancel(newest) {
 		const { turn, type } = newest ?? {};
 		return this.#link.say('cancel', turn && type !== 'turn_end' ? { turn } : {});

@@ -1,6 +1,6 @@
 /**
- * Shown before the event exists: blocks that are still growing, and notices of held inputs. None of it
- * counts for the position; the event with the same seq replaces it.
+ * Content shown before its event exists: blocks that are still growing, and notices of held inputs. None
+ * of it counts for the position; the event with the same seq replaces it.
  */
 
 import { deepFreeze } from './base.js';
@@ -26,7 +26,7 @@ export class Provisional {
 	/** @type {Map<number, Activity>} */
 	#held = new Map();
 
-	/** What was last given away; null: it has changed. @type {readonly OpenBlock[] | null} */
+	/** The array last returned; null: it has changed since. @type {readonly OpenBlock[] | null} */
 	#snapshot = null;
 
 	/** Frozen, and the same until it changes. */

@@ -1,4 +1,4 @@
-/** The promises of prompts: each is kept when the server has the prompt on disk, or has refused it. */
+/** The promises of prompts: each resolves when the server has the prompt on disk, or rejects if it is refused. */
 import { HoldfastError } from './base.js';
 
 /**

@@ -35,7 +35,7 @@ export class Requests {
 	#pending = [];
 	#send;
 
-	/** @param {(type: string, data: any) => boolean} send if it can; false: never again */
+	/** @param {(type: string, data: any) => boolean} send sends if it can; false: it never will again */
 	constructor(send) {
 		this.#send = send;
 	}
@@ -75,7 +75,7 @@ export class Requests {
 	/** An error frame. True if one of these was refused. */
 	refuse(/** @type {any} */ data) {
 		if (data.code === 'shutting_down') {
-			return false; // it is sent to the next server
+			return false; // the request is repeated with the next server
 		}
 		const request = this.#take((one) => one.type === data.request && isAbout(one, data.prompt_id));
 		request?.reject(new HoldfastError(data.code, data.message, data));

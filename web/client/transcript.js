@@ -126,7 +126,7 @@ export class TranscriptModel {
 	}
 }
 
-/** What toolState() made of an item, and of how many of its events: a command's output can be thousands. @type {WeakMap<Item, {count: number, state: Record<string, any>}>} */
+/** Cached results of toolState(), with the number of events they cover: a command's output can be thousands. @type {WeakMap<Item, {count: number, state: Record<string, any>}>} */
 const states = new WeakMap();
 
 /**
@@ -167,7 +167,7 @@ function areSame(a, b) {
 	return a.length === b.length && a.every((one, i) => one === b[i]);
 }
 
-/** Folds the events of a client, and gives the same objects for what has not changed. */
+/** Folds the events of a client, and returns the same objects for what has not changed. */
 export class TranscriptSnapshots {
 	/** @type {readonly HoldfastEvent[]} */
 	#events = [];

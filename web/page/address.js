@@ -1,4 +1,4 @@
-/** What the address says: `#/s/<id>` is a session, `?seq=` behind it one of its events. */
+/** Parses the address: `#/s/<id>` is a session, `?seq=` after it one of its events. */
 
 /** @param {string} id @param {number} [seq] */
 export const addressOf = (id, seq) => `#/s/${encodeURIComponent(id)}${seq === undefined ? '' : `?seq=${seq}`}`;
@@ -19,7 +19,7 @@ export function soughtSeq() {
 	return written === undefined ? null : Number(written);
 }
 
-/** The server accepts no other ids, so others are not asked for. @param {string} id */
+/** The ids that the server accepts; no others are requested. @param {string} id */
 export function isSessionId(id) {
 	return /^(?!\.)[A-Za-z0-9._-]{1,128}$/.test(id);
 }

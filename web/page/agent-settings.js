@@ -59,7 +59,7 @@ export class AgentSettings {
 		}
 	}
 
-	/** An agent that has an option for its mode or its model means that one. @returns {Setting[]} */
+	/** An agent's option for its mode or model replaces the plain one. @returns {Setting[]} */
 	#settings() {
 		const options = this.#agent.config_options;
 		const has = (/** @type {string} */ wanted) => options.some((/** @type {any} */ { category, id }) => category === wanted || (!category && id === wanted));

@@ -48,7 +48,7 @@ let lastUsage = null;
 /** @type {{id: string | null, title: string}} the selected session, as the list last described it */
 let heading = { id: null, title: '' };
 let isBadId = false;
-/** What is shown is this browser's copy: the server has not been reached yet. */
+/** Only this browser's copy is shown: the server has not been reached yet. */
 let isCopy = false;
 
 const feed = new HoldfastFeed({ cache: true });
@@ -243,7 +243,7 @@ function listen(from) {
 		}
 		isCopy &&= status !== 'live';
 		if (status !== 'live') {
-			transcript.setLoggingIn(null); // what became of it is not known
+			transcript.setLoggingIn(null); // its result is unknown
 		}
 		$('#transcript').setAttribute('aria-busy', String(status === 'loading'));
 		showConnection();
@@ -412,13 +412,13 @@ function update() {
 	showEmpty($('#empty'), what, sendPrompt, { maySend: may('prompt'), isDemo: agent?.is_demo === true, hasNone: newSession.hasNone });
 }
 
-/** What is said while the agent says nothing; empty: nobody waits for it. @param {boolean} prompting @param {string} doing */
+/** The words shown while the agent is silent; empty: nobody waits. @param {boolean} prompting @param {string} doing */
 function silentWords(prompting, doing) {
 	const waits = !transcript.isGrowing && doing !== 'waiting' && (prompting || transcript.loggingIn !== null);
 	return waits ? workingWords() : '';
 }
 
-/** What the agent does while it says nothing. Its process is started for the session's first prompt, which can take a while. */
+/** What a silent agent is doing. Its process is started for the session's first prompt, which can take a while. */
 function workingWords() {
 	if (transcript.loggingIn !== null) {
 		return 'Logging in to the agent';
@@ -428,7 +428,7 @@ function workingWords() {
 	return starts ? `Starting ${newSession.nameOf(sessions.find(client?.sessionId ?? null) ?? {})}…` : 'Working';
 }
 
-/** As a prompt has it; the server sets the size. @param {any} block */
+/** A block as prompts contain it; the server adds the size. @param {any} block */
 function withoutSize({ size, ...block }) {
 	return block;
 }

@@ -1,6 +1,6 @@
 /**
- * Images and files that go with the next prompt: pasted, dropped or chosen; they are sent to the server when the prompt is. Taking one
- * away while they are being sent takes the prompt back.
+ * Images and files of the next prompt: pasted, dropped or chosen. They are uploaded when the prompt is sent; removing one meanwhile
+ * withdraws the prompt.
  */
 import { formatBytes, h, icon, visible } from './dom.js';
 import { uploadBlob } from '../client/holdfast-client.js';
@@ -14,7 +14,7 @@ const IMAGE = /^image\/(png|jpeg|gif|webp|avif)$/;
  * @property {File} file @property {HTMLElement} row @property {HTMLElement} state @property {string | null} url
  */
 
-/** What the promise of a prompt is broken with when it is taken back. */
+/** The promise of a prompt rejects with this when it is withdrawn. */
 class TakenBack extends Error {}
 
 export class Attachments {
@@ -22,7 +22,7 @@ export class Attachments {
 	#handlers;
 	/** Those for the next prompt. @type {Attached[]} */
 	#all = [];
-	/** Those that are being sent, and how to take the prompt back. @type {{files: Attached[], abort: AbortController} | null} */
+	/** Those being uploaded, and how to withdraw their prompt. @type {{files: Attached[], abort: AbortController} | null} */
 	#sending = null;
 
 	/**
@@ -54,18 +54,18 @@ export class Attachments {
 		});
 	}
 
-	/** What stands for the words of a prompt that has none; nothing while those of the last prompt are being sent. */
+	/** Stands in for the words of a prompt without any; empty while the last prompt's files are being uploaded. */
 	get names() {
 		return this.#sending ? '' : this.#all.map(({ file }) => file.name).join(', ');
 	}
 
-	/** Another session is shown: a prompt whose files are still being sent is taken back. */
+	/** Another session is shown: withdraws a prompt whose files are still being uploaded. */
 	leave() {
 		this.#sending?.abort.abort(new TakenBack('The session was left while its files were being sent.'));
 	}
 
 	/**
-	 * Sends a prompt with them and with these links; false if it was not sent, which is said.
+	 * Sends a prompt with them and these links; false after saying that it was not sent.
 	 * @param {any} client @param {string} message @param {any[]} links
 	 */
 	async prompt(client, message, links) {
@@ -84,7 +84,7 @@ export class Attachments {
 	}
 
 	/**
-	 * Sends them to the session; they are none any more. Throws what the server says if it refuses one, and keeps them.
+	 * Uploads them to the session, and removes them here. If the server refuses one, throws its error and keeps them.
 	 * @param {string} sessionId @returns {Promise<import('../client/holdfast-client.js').PromptBlock[]>}
 	 */
 	async #send(sessionId) {
@@ -197,7 +197,7 @@ function typeOf(mimeType) {
 	return IMAGE.test(mimeType) ? 'image' : /^audio\//.test(mimeType) ? 'audio' : 'resource';
 }
 
-/** Whether the agent takes them; before it has started nobody knows, and the server says. @param {readonly any[]} events @param {string} kind */
+/** Whether the agent accepts them; before it has started, that is left to the server. @param {readonly any[]} events @param {string} kind */
 function takes(events, kind) {
 	const started = events.findLast(({ type }) => type === 'agent_started');
 	return !started || started.data.prompt_capabilities?.[kind === 'resource' ? 'embedded_context' : kind] === true;

@@ -1,6 +1,6 @@
 /**
- * Says that sessions wait for an answer, where the reader looks while another page is in front: in the icon of the tab and of the
- * installed page, and as notifications, once the reader has allowed them.
+ * Shows that sessions wait for an answer while another page is in front: in the icons of the tab and of the installed page, and by
+ * notifications, once the reader has allowed them.
  */
 import { $, h, icon, lookUp } from './dom.js';
 import { sessionTitle } from './sessions.js';
@@ -13,7 +13,7 @@ const DOTTED = `data:image/svg+xml,${encodeURIComponent(
 		'<circle cx="25" cy="7" r="7" fill="#e5484d" stroke="#fff" stroke-width="1.5"/></svg>',
 )}`;
 
-/** What there is to say when a session has come from one status to another. @type {Record<string, string>} */
+/** The words when a session has gone from one status to another. @type {Record<string, string>} */
 const NEWS = { waiting: 'is waiting for you', idle: 'has finished' };
 
 export class Attention {
@@ -48,13 +48,13 @@ export class Attention {
 		}
 	}
 
-	/** Nobody is logged in any more: nothing of the sessions stays. */
+	/** Nobody is logged in any more: removes all traces of the sessions. */
 	clear() {
 		this.#known = null;
 		this.#mark(0);
 	}
 
-	/** Asks once whether notifications are wanted: now there is something to wait for. */
+	/** Asks once whether notifications are wanted, now that something is waited for. */
 	offer() {
 		const place = $('#notify');
 		if (!('Notification' in window) || Notification.permission !== 'default' || !takeFirst()) {

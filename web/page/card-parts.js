@@ -27,7 +27,7 @@ export function marks(item) {
 	return [place === known ? h('span', { class: 'marks', hidden: true, 'data-stays': true }) : place];
 }
 
-/** Behind every morph() of an item's element: what stood in for its marks has done so. @param {HTMLElement} element @param {Item} item */
+/** After each morph() of an item's element: puts its marks in place of the stand-in. @param {HTMLElement} element @param {Item} item */
 export function settleMarks(element, item) {
 	const place = markPlaces.get(item);
 	const now = place && /** @type {HTMLElement | null} */ (element.querySelector(':scope > .marks'));
@@ -51,13 +51,13 @@ export function rawText(value) {
 
 const TERMINAL_CODES = /\u001b\[[0-9;?]*[ -/]*[@-~]/g;
 
-/** What a program has said, without the colours it had on its terminal. @param {string} text */
+/** A program's output without its terminal colours. @param {string} text */
 export function output(text) {
 	return h('pre', { class: 'output', tabindex: '0' }, visible(text.replace(TERMINAL_CODES, '')));
 }
 
 const FOLDED = { lines: 12, chars: 2_000 };
-const LONG = { lines: 24, chars: 4_000 }; // a fold that hides a few lines only is not worth its button
+const LONG = { lines: 24, chars: 4_000 }; // hiding only a few lines is not worth a button
 
 /**
  * The beginning of a long text, and what a button for the rest says; null: it is not long.
@@ -86,7 +86,7 @@ export function foldedOutput(text, isWhole = false) {
 	return folded ? h('div', { class: 'folded' }, element, moreButton(folded.words)) : element;
 }
 
-/** A title that an agent wrote: what it put into backticks is code. @param {unknown} text */
+/** An agent's title: text in backticks becomes code. @param {unknown} text */
 export function titleParts(text) {
 	return visible(text)
 		.split(/`([^`\n]+)`/)

@@ -27,7 +27,7 @@ import { renderTool } from './tool-card.js';
  * @typedef {object} CardContext
  * @property {string} clientId
  * @property {Map<string, string>} answering request_id to option_id, or to the action of an elicitation: answers being sent
- * @property {Map<string, object[]>} typed request_id to what its form has, control by control
+ * @property {Map<string, object[]>} typed request_id to the values in its form, by control
  * @property {(requestId: string) => void} redraw draws the card of a question once more
  * @property {string | null} loggingIn the way to log in to the agent that was asked for
  * @property {import('./terminal-links.js').TerminalLinks} links
@@ -45,7 +45,7 @@ const STOP_WORDS = {
 	agent_stopped: 'The agent stopped before the turn ended',
 };
 
-/** Ends that nobody wanted. */
+/** Stop reasons that cut a turn short. */
 const CUT = ['error', 'agent_stopped'];
 
 /** @type {Record<Item['kind'], (item: Item, context: CardContext) => HTMLElement>} */
@@ -169,7 +169,7 @@ export function thoughtElement(words) {
 	);
 }
 
-/** What the token does not show: that there was something. @param {Item} item */
+/** Something that the token hides. @param {Item} item */
 function renderHidden({ events }) {
 	const thoughts = events.filter(({ type }) => type === 'agent_thought').length;
 	const steps = events.length - thoughts;
@@ -187,7 +187,7 @@ function countOf(count, name) {
 	return `${count} ${name}${count === 1 ? '' : 's'}`;
 }
 
-/** What has nothing to say; a turn's end offers its answer. @param {Item} item */
+/** An item without text; a turn's end offers its answer. @param {Item} item */
 function renderSilent({ events: [event] }) {
 	const isEnd = event.type === 'turn_end';
 	return h(

@@ -1,11 +1,11 @@
-/** The agent's slash commands, offered while a prompt begins with "/". It reads the prompt box's text and nothing else of it. */
+/** The agent's slash commands, offered while a prompt begins with "/". It only reads the text of the prompt box. */
 import { h, visible } from './dom.js';
 import { PromptMenu, putText } from './prompt-menu.js';
 
 const SHOWN_MAX = 50;
 const WORDS_MAX = 200;
 
-/** Those whose name begins so, then those that have it within. @param {readonly any[]} commands @param {string} typed */
+/** Commands whose name begins with the text, then those that contain it. @param {readonly any[]} commands @param {string} typed */
 function matching(commands, typed) {
 	const begun = typed.toLowerCase();
 	const rank = (/** @type {any} */ { name }) => name.toLowerCase().indexOf(begun);

@@ -11,8 +11,8 @@ export class Composer {
 
 	/**
 	 * @param {HTMLFormElement} form
-	 * @param {{send: (message: string) => void, stop: () => void, attached?: () => string}} handlers `attached`: the names of what
-	 *   goes with the prompt, which needs no words then
+	 * @param {{send: (message: string) => void, stop: () => void, attached?: () => string}} handlers `attached`: the names of
+	 *   attachments; with them a prompt needs no words
 	 */
 	constructor(form, { send, stop, attached = () => '' }) {
 		this.#attached = attached;
@@ -53,7 +53,7 @@ export class Composer {
 		this.#box.focus();
 	}
 
-	/** Gives a text back that could not be sent, unless another one has been begun. @param {string} message */
+	/** Restores a text that could not be sent, unless another has been begun. @param {string} message */
 	restore(message) {
 		if (!this.#box.value) {
 			this.#set(message);
@@ -78,7 +78,7 @@ export class Composer {
 		this.#box.dispatchEvent(new Event('input')); // all who follow the text
 	}
 
-	/** What is attached has changed, too. */
+	/** Called also when attachments have changed. */
 	allowSend() {
 		this.#sendButton.disabled = this.#box.disabled || !(this.#box.value.trim() || this.#attached());
 	}

@@ -69,7 +69,7 @@ function stepsBetween(a, b) {
 	return steps;
 }
 
-/** Puts one `skip` line in the place of what is far from every change. @param {DiffLine[]} lines */
+/** Replaces lines far from every change with one `skip` line. @param {DiffLine[]} lines */
 function fold(lines) {
 	const near = new Uint8Array(lines.length);
 	lines.forEach(({ kind }, i) => {

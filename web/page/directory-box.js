@@ -1,6 +1,6 @@
 /**
- * A text box for a directory that completes. Opened, it offers what is below its directory; while one types, what begins so.
- * Arrows choose, Enter or Tab takes, and what was taken is opened in turn; Enter once more is done; Escape takes it all back.
+ * A text box for a directory, with completion. It offers the directories below, and those that begin with the typed text.
+ * Arrows choose; Enter or Tab takes one and opens it in turn; another Enter is done; Escape undoes everything.
  */
 import { h, icon, visible } from './dom.js';
 
@@ -47,15 +47,15 @@ export class DirectoryBox {
 	/** @type {Choice[]} */
 	#choices = [];
 	#active = -1;
-	/** What is in the box when it is left with Escape. */
+	/** The text that Escape restores. */
 	#before = '';
-	/** The beginning of the paths that are wanted; null: it is closed. @type {string | null} */
+	/** How the offered paths begin; null: closed. @type {string | null} */
 	#wanted = null;
 	#isAsking = false;
 
 	/**
 	 * @param {{find: (path: string) => Promise<{directories: string[], has_more: boolean}>, changed: () => void, done: () => void}} handlers
-	 * find: those whose path begins so; done: Enter, and there is nothing to take any more
+	 * find: directories whose path begins so; done: Enter with nothing left to take
 	 */
 	constructor({ find, changed, done }) {
 		this.#find = find;
@@ -82,7 +82,7 @@ export class DirectoryBox {
 		return text === '' ? root : isWhole(text) ? text : inside(root) + text;
 	}
 
-	/** What begins so; a name alone is looked for below the directory that was there, then below the roots. @param {string} text */
+	/** Completes a text; a mere name is searched for below the previous directory, then below the roots. @param {string} text */
 	async #look(text) {
 		if (text === '' || isWhole(text)) {
 			return this.#find(text);
@@ -110,7 +110,7 @@ export class DirectoryBox {
 	#put(/** @type {string} */ path) {
 		this.#input.value = path;
 		this.#input.title = visible(path);
-		this.#input.scrollLeft = this.#input.scrollWidth; // the end of a path says more
+		this.#input.scrollLeft = this.#input.scrollWidth; // the end matters more
 	}
 
 	#begin() {
@@ -140,7 +140,7 @@ export class DirectoryBox {
 		this.#active = -1;
 	}
 
-	/** One question at a time; what is typed meanwhile is asked for next. */
+	/** One request at a time; what is typed meanwhile is the next. */
 	async #ask() {
 		if (this.#isAsking) {
 			return;

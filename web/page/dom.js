@@ -73,8 +73,8 @@ export function lookUp(table, key, fallback) {
 const REORDERING = /[\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * A text in which nothing is hidden: the characters that make the rest of a line run the other way are
- * named, so that a path or a command reads as it is. @param {unknown} text
+ * A text with nothing hidden: characters that reverse the direction of a line are shown by name, so
+ * that paths and commands read as they are. @param {unknown} text
  */
 export function visible(text) {
 	return String(text).replace(
@@ -225,7 +225,7 @@ export function morph(target, source) {
 	}
 }
 
-/** One that has data-stays leaves the old one of its class as it is. @param {any} old @param {any} next a node of the same kind */
+/** An element with data-stays leaves the old one of its class as it is. @param {any} old @param {any} next a node of the same kind */
 function morphNode(old, next) {
 	if (old.nodeType !== Node.ELEMENT_NODE) {
 		if (old.data !== next.data) {

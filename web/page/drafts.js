@@ -1,4 +1,4 @@
-/** A draft for each session: what is in the prompt box when another session is opened is there again later. Of this tab only. */
+/** Keeps a draft for each session: the text of the prompt box, until the session is opened again. For this tab only. */
 import { readTab, writeTab } from './tab.js';
 
 const PREFIX = 'holdfast draft ';
@@ -25,11 +25,11 @@ export class Drafts {
 		}
 	}
 
-	/** What was the new session is this one now: the box stays as it is. @param {string} id */
+	/** The new session has got this id: the box stays as it is. @param {string} id */
 	adopt(id) {
 		const text = this.#box.value;
 		this.#box.value = '';
-		this.save(); // that of the new session is none
+		this.save(); // the new session has no draft now
 		this.#session = id;
 		this.#box.value = text;
 		this.save();

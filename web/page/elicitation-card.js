@@ -1,4 +1,4 @@
-/** What the agent asks for: a form, or an address to go to; and, once it is answered, how and by whom. Everything of it is the agent's, and is set as text. */
+/** A request of the agent: a form, or an address to go to; once answered, how and by whom. All of it comes from the agent, and is set as text. */
 import { hooks, marks } from './card-parts.js';
 import { h, icon, visible } from './dom.js';
 import { extras } from './lazy.js';
@@ -7,9 +7,9 @@ import { isUs, may, nameOf } from './rights.js';
 /** @typedef {import('../client/holdfast-client.js').Item} Item */
 /** @typedef {import('./cards.js').CardContext} CardContext */
 
-/** The code of the forms, once it is here. @type {((data: any, context: CardContext) => HTMLElement) | null} */
+/** The code of the forms, once loaded. @type {((data: any, context: CardContext) => HTMLElement) | null} */
 let renderForm = null;
-/** Why it could not be loaded; empty: it was not, or nobody has tried. */
+/** Why it could not be loaded; empty: no failure so far. */
 let problem = '';
 
 const DONE = { accept: 'answered', decline: 'declined', cancel: 'withdrawn' };
@@ -41,7 +41,7 @@ function doneWords({ action, by = '', sub, name }, { clientId }) {
 	return [h('b', {}, words), by && ' by ', by && h('span', { title: by }, isUs(by, sub, clientId) ? 'you' : visible(nameOf(by, sub, name)))].filter(Boolean);
 }
 
-/** Few visits meet a question: its form comes with the first. @param {any} data @param {CardContext} context */
+/** The form's code is loaded with the first question, since few visits meet one. @param {any} data @param {CardContext} context */
 function formOf(data, context) {
 	if (renderForm) {
 		return renderForm(data, context);

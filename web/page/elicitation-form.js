@@ -4,8 +4,8 @@ import { h, visible } from './dom.js';
 /** @typedef {import('./cards.js').CardContext} CardContext */
 
 /**
- * It is made again with each change of its card, and what is there takes over what has changed. A form that is new to the page has what was typed
- * into the one before it.
+ * Made again with each change of its card; the elements on the page are then updated. A form that is new to the page gets the values typed into the
+ * previous one.
  * @param {any} data @param {CardContext} context @returns {HTMLElement}
  */
 export function elicitationForm(data, { elicit, answering, typed }) {
@@ -42,12 +42,12 @@ function controlsOf(form) {
 	return [...form.querySelectorAll('input, select')];
 }
 
-/** What was chosen or typed. @param {any} control */
+/** The value of a control. @param {any} control */
 function stateOf({ type, checked, value }) {
 	return type === 'checkbox' ? { checked } : { value };
 }
 
-/** Only http and https, and shown whole: whoever goes there checks it first. @param {string} url */
+/** A link, http and https only, shown in full so that it can be checked. @param {string} url */
 function link(url) {
 	if (!/^https?:\/\//.test(url)) {
 		return h('p', { class: 'elicitation-url' }, visible(url));
@@ -100,7 +100,7 @@ function inputOf(schema, isNeeded, id) {
 	return h('input', { type: 'number', name: id, required: isNeeded, min: schema.minimum, max: schema.maximum, step: schema.type === 'integer' ? 1 : 'any', value: typeof initial === 'number' ? initial : null });
 }
 
-/** undefined: it is left out. @param {any} schema @param {any} input */
+/** A value; undefined to omit it. @param {any} schema @param {any} input */
 function valueOf(schema, input) {
 	if (schema.type === 'array') {
 		const chosen = [...input.querySelectorAll('input:checked')].map(({ value }) => value);

@@ -3,7 +3,7 @@ import { chevron, hooks, output, titleParts } from './card-parts.js';
 import { h, icon, visible } from './dom.js';
 import { may } from './rights.js';
 
-/** What the agent has written last, behind "Details". @param {string} stderr */
+/** The agent's last output, behind "Details". @param {string} stderr */
 export function failure(stderr) {
 	return h(
 		'details',
@@ -15,7 +15,7 @@ export function failure(stderr) {
 
 const QUIET = ['idle', 'stopped', 'server_stopped', 'server_restart']; // nobody's fault
 
-/** Whether failureCard() makes a card of it. @param {any} event */
+/** Whether failureCard() makes a card of an event. @param {any} event */
 export function isFailure({ data: { reason, message, detail = message, stderr, cancelled } }) {
 	return !QUIET.includes(reason) && !cancelled && Boolean(detail || stderr);
 }
@@ -67,7 +67,7 @@ function loginPart(ways, loggingIn) {
 	);
 }
 
-/** Whether the agent can be asked for it; the other ways need somebody at the server, also those that say so in words alone. @param {any} way */
+/** Whether the page can start this login; the others need somebody at the server, even if only their words say so. @param {any} way */
 function isForHere({ method_id: id, type = 'agent', description }) {
 	return typeof id === 'string' && type === 'agent' && !/\bterminal\b/i.test(String(description ?? '')) && may('prompt');
 }

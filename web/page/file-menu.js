@@ -1,6 +1,6 @@
 /**
- * Files below the session's directory, offered while a word with "@" in front is typed. What was taken goes with the prompt as a link, if
- * it still stands in its text when that is sent; the agent reads the file itself.
+ * Files below the session's directory, offered while a word after "@" is typed. A chosen file goes with the prompt as a link if its
+ * text still has it when sent; the agent reads the file itself.
  */
 import { completeFiles } from '../client/holdfast-client.js';
 import { h, icon, visible } from './dom.js';
@@ -10,7 +10,7 @@ const SHOWN_MAX = 50;
 const LINKS_MAX = 20; // of one prompt
 const TAKEN_MAX = 200;
 
-/** The word with "@" that the caret stands behind, and where it begins. @param {HTMLTextAreaElement} box */
+/** The word with "@" before the caret, and where it begins. @param {HTMLTextAreaElement} box */
 function wordAt({ value, selectionStart: at, selectionEnd }) {
 	const typed = at === selectionEnd ? /(?:^|\s)@([^\s@]*)$/.exec(value.slice(0, at))?.[1] : undefined;
 	return typed === undefined ? null : { typed, from: at - typed.length - 1 };
@@ -23,7 +23,7 @@ export class FileMenu {
 	#session;
 	/** @type {AbortController | null} */
 	#asking = null;
-	/** Files that were taken: what stands in the text, where that was, and the address of each. @type {Map<string, {place: string, name: string, uri: string}>} */
+	/** Chosen files by their words in the text: their session, and the address of each. @type {Map<string, {place: string, name: string, uri: string}>} */
 	#taken = new Map();
 	#cwd = '';
 
@@ -37,17 +37,17 @@ export class FileMenu {
 			count: (count) => `${count} ${count === 1 ? 'file' : 'files'}`,
 			optionOf,
 			take: (path) => this.#take(path),
-			isWhole: () => false, // taking it makes it a link
+			isWhole: () => false, // choosing it makes it a link
 		});
 		this.#box.addEventListener('input', () => void this.#update());
 		this.#box.addEventListener('blur', () => this.#asking?.abort());
 	}
 
-	/** Those that the text names, as blocks of a prompt. @param {string} message @returns {any[]} */
+	/** The files that a text names, as prompt blocks. @param {string} message @returns {any[]} */
 	linksIn(message) {
 		const here = JSON.stringify(this.#session());
 		const words = [...this.#taken].filter(([text, { place }]) => place === here && message.includes(text));
-		// Of "@a" and "@a.c" only the longer one may stand there.
+		// Of "@a" and "@a.c", only the longer one counts.
 		const stands = (/** @type {string} */ text) => words.filter(([other]) => other !== text && other.startsWith(text)).reduce((left, [other]) => left.replaceAll(other, ''), message).includes(text);
 		return words.filter(([text]) => stands(text)).slice(0, LINKS_MAX).map(([, { name, uri }]) => ({ type: 'resource_link', name, uri }));
 	}
@@ -73,7 +73,7 @@ export class FileMenu {
 		}
 	}
 
-	/** A directory goes on with what is in it. @param {string} path */
+	/** Taking a directory offers its contents next. @param {string} path */
 	#take(path) {
 		const { from } = wordAt(this.#box) ?? { from: this.#box.selectionStart };
 		const isDirectory = path.endsWith('/');

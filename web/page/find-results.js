@@ -1,4 +1,4 @@
-/** What the search dialog (find.js) lists: sessions, commands, and what the server finds in their logs. */
+/** The results of the search dialog (find.js): sessions, commands, and hits in their logs. */
 import { search } from '../client/holdfast-client.js';
 import { $, h, icon, visible } from './dom.js';
 import { filterSessions, sessionTitle } from './session-groups.js';
@@ -27,7 +27,7 @@ export class FindResults {
 	#places;
 	/** @type {Entry[]} */
 	#entries = [];
-	/** What the server has found: in this session, and in the others. @type {[any[], any[]]} */
+	/** Hits of the server: in this session, and in the others. @type {[any[], any[]]} */
 	#hits = [[], []];
 	#at = 0;
 	/** @type {AbortController | null} */

@@ -1,6 +1,6 @@
 /**
- * Finding: Ctrl+K lists commands, sessions and what the server finds in their logs; `?seq=` in the address leads to an event, whose
- * older pages are loaded first; times and links of events under the pointer; the keys to the start and the end of a session.
+ * Finding: Ctrl+K lists commands, sessions and hits in their logs; `?seq=` in the address leads to an event, after loading older
+ * pages as needed; times and links of events under the pointer; the keys to the start and the end of a session.
  */
 import { addressOf, soughtSeq } from './address.js';
 import { $, h, writeClipboard } from './dom.js';
@@ -57,7 +57,7 @@ export class Find {
 		void this.#fill();
 	}
 
-	/** Lists what there is; what is typed before it can is listed then. */
+	/** Lists the results; also of what was typed before its code was loaded. */
 	async #fill() {
 		try {
 			const { FindResults } = await extras();

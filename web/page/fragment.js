@@ -1,6 +1,6 @@
 // Takes a token out of the address before it gets into the history, and before anything else can fail. A plain script:
 // modules come too late. `#token=TOKEN` may be followed by `&session=ID`: the session to show. `#share=TOKEN` is a link
-// that somebody was sent: its login stands beside the one that the browser has.
+// that somebody was sent: its login leaves the browser's own alone.
 (() => {
 	const take = () => {
 		if (!/^#(token|share)=/.test(location.hash)) {

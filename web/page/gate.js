@@ -1,4 +1,4 @@
-/** Begins the page, which is covered from its first byte, once somebody is logged in; covers it again when that is over. */
+/** Uncovers and starts the page, which is covered at first, once somebody is logged in; covers it again after that. */
 import {
 	checkLogin,
 	currentLogin,
@@ -14,7 +14,7 @@ import { SignIn, askToReplace, faultText } from './sign-in.js';
 /** @typedef {import('./rights.js').Who} Who */
 
 const REASON = 'holdfast-signed-out'; // why the page was loaded again
-/** What a page remembers for whoever is logged in: see new-session.js and session-changes.js. */
+/** What a page keeps for the person logged in: see new-session.js and session-changes.js. */
 const REMEMBERED = /^holdfast (new session$|going )/;
 const LOOK_MS = 15_000;
 const AGAIN_MS = 2_000;
@@ -65,7 +65,7 @@ export class Gate {
 		void this.#enter();
 	}
 
-	/** The server does not let us in any more. @param {string} [reason] */
+	/** The server no longer accepts the login. @param {string} [reason] */
 	async lock(reason = '') {
 		if (this.#isLeaving || this.#isCovered) {
 			return;
@@ -94,7 +94,7 @@ export class Gate {
 		}
 	}
 
-	/** Whether the server lets us in as we are. @param {Who | null} kept */
+	/** Checks whether the server accepts this login. @param {Who | null} kept */
 	async #ask(kept) {
 		try {
 			const found = await checkLogin();
@@ -147,12 +147,12 @@ export class Gate {
 		return true;
 	}
 
-	/** Whether it is the login of this share link, and counts still. @param {Who | null} kept @param {string} token */
+	/** Whether the login is that of this share link, and still valid. @param {Who | null} kept @param {string} token */
 	async #isSame(kept, token) {
 		return kept?.share === true && (await isLoginWith(token)) && Boolean(await checkLogin().catch(() => null));
 	}
 
-	/** Whether the login that there is stays, in spite of a link with this token. @param {Who} kept @param {string} token */
+	/** Whether the current login stays, despite a link with this token. @param {Who} kept @param {string} token */
 	async #keeps(kept, token) {
 		const known = await checkLogin().catch((error) => {
 			if (error.code === undefined) {
@@ -198,7 +198,7 @@ export class Gate {
 		if (now) {
 			this.#open(now);
 		} else if (this.#who?.login) {
-			// Our own connections say better why, if there are any.
+			// Our own connections, if any, know the reason better.
 			setTimeout(() => !this.#isCovered && !currentLogin() && this.#reload('signed_out'), AGAIN_MS);
 		}
 	}
@@ -210,7 +210,7 @@ export class Gate {
 		const isSame =
 			before?.sub === who.sub && before.role === who.role && hides(before) === hides(who);
 		if (before && !(goesOn && isSame)) {
-			location.reload(); // nothing of the other one's stays
+			location.reload(); // removes everything of the other login
 			return;
 		}
 		takeReason();
@@ -243,7 +243,7 @@ export class Gate {
 		this.#screen.show(reason, fault);
 	}
 
-	/** Nothing of the page stays. @param {string} reason */
+	/** Leaves nothing of the page. @param {string} reason */
 	#reload(reason) {
 		this.#isLeaving = true;
 		try {

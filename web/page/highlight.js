@@ -82,7 +82,7 @@ function theWorker() {
 	return worker;
 }
 
-/** Some code can make the library take for ever: then the worker is ended, and that code stays plain. */
+/** Ends the worker if code keeps the library busy for too long; that code stays plain. */
 function watch() {
 	clearTimeout(slow);
 	if (asked.size > 0) {

@@ -193,7 +193,7 @@ export class ItemWindow {
 			const middle = (low + high) >> 1;
 			let shown = middle;
 			while (shown < high && all[shown].clientHeight === 0) {
-				shown += 1; // silent ones are nowhere
+				shown += 1; // silent items have no place
 			}
 			if (shown < high && all[shown].getBoundingClientRect().bottom <= edge) {
 				low = shown + 1;

@@ -1,6 +1,6 @@
 /**
- * Images, sounds, files and links of agents and prompts. Their bytes are fetched with the login, so no address of the server
- * stands in an element; only types that cannot run are shown, and everything else is saved as a file.
+ * Images, sounds, files and links of agents and prompts. Their bytes are fetched with the login, so elements contain no address
+ * of the server. Only types that cannot run are shown; everything else is saved as a file.
  */
 import { output } from './card-parts.js';
 import { formatBytes, h, icon, visible } from './dom.js';
@@ -18,12 +18,12 @@ const OMITTED = {
 	bad_base64: 'it could not be read',
 };
 
-/** Those of the session that is shown: by their names. @type {Map<string, Promise<Blob>>} */
+/** Files of the current session, by name. @type {Map<string, Promise<Blob>>} */
 const kept = new Map();
 /** @type {string | null} */
 let session = null;
 
-/** From now on names are those of this session. @param {string | null} id */
+/** Names belong to this session from now on. @param {string | null} id */
 export function openMedia(id) {
 	session = id;
 	kept.clear();
@@ -49,7 +49,7 @@ function decode(base64, type) {
 	return new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], { type });
 }
 
-/** The bytes of a block, as what the server, or the block, says that they are. @param {any} block @returns {Promise<Blob>} */
+/** The bytes of a block, with the type given by the server or the block. @param {any} block @returns {Promise<Blob>} */
 async function bytesOf(block) {
 	if (typeof block.blob === 'string') {
 		return load(block.blob);
@@ -60,7 +60,7 @@ async function bytesOf(block) {
 		: new Blob([resource.text], { type: 'text/plain' });
 }
 
-/** One block of content; null: it is of a kind that is not known here. @param {any} block @returns {HTMLElement | null} */
+/** One block of content; null if its kind is unknown. @param {any} block @returns {HTMLElement | null} */
 export function mediaPart(block) {
 	const { type, omitted, uri, name } = block ?? {};
 	if (omitted !== undefined) {
@@ -194,20 +194,20 @@ function player(bytes) {
 	return audio;
 }
 
-/** As bytes without a type: what is saved is not opened here. @param {Blob} bytes @param {string} name */
+/** Saves bytes without a type, so that the browser does not open them. @param {Blob} bytes @param {string} name */
 function save(bytes, name) {
 	const url = URL.createObjectURL(new Blob([bytes], { type: 'application/octet-stream' }));
 	h('a', { href: url, download: name }).click();
 	setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** Those of a prompt, below its words. @param {any} content */
+/** The files of a prompt, below its words. @param {any} content */
 export function promptMedia(content) {
 	const parts = (Array.isArray(content) ? content : []).map(mediaPart).filter(Boolean);
 	return parts.length > 0 ? h('div', { class: 'prompt-media' }, ...parts) : null;
 }
 
-/** The names of what goes with a prompt that is not in the transcript yet. @param {readonly any[]} content */
+/** The names of files of a prompt that is not in the transcript yet. @param {readonly any[]} content */
 export function attachedNames(content) {
 	const names = content.map((block) => visible(nameOf(block)));
 	return h('span', { class: 'attached-names', 'data-testid': 'attached-names', title: names.join('\n') }, icon('clip'), h('span', { class: 'sr-only' }, 'With '), h('bdi', {}, names.join(', ')));

@@ -1,4 +1,4 @@
-/** What a new session is made with: its agent, where there are several, and its directory. This browser remembers the last ones. */
+/** The options of a new session: its agent, if there are several, and its directory. This browser remembers the last ones. */
 import { listAgents, listDirectories } from '../client/holdfast-client.js';
 import { DirectoryBox } from './directory-box.js';
 import { h, icon, visible } from './dom.js';
@@ -7,7 +7,7 @@ const KEPT = 'holdfast new session'; // gate.js forgets it when somebody signs o
 
 /** @typedef {{name: string, title: string, is_demo: boolean, roots?: string[], fault?: string}} Agent */
 
-/** A title that is the program of a command, and says nothing of the agent. */
+/** A title that is only the program of a command, such as a shell. */
 const LAUNCHERS = /^(npx|bunx|uvx|pnpm|npm|node|bun|deno|python[\d.]*|sh|bash|env|docker|podman|nice)$/;
 
 export class NewSession {
@@ -17,7 +17,7 @@ export class NewSession {
 	#agents = null;
 	/** @type {Agent | null} */
 	#agent = null;
-	/** Which was chosen last, and the directory of each. @type {{agent?: string, directories: Record<string, string>}} */
+	/** The agent chosen last, and the directory of each. @type {{agent?: string, directories: Record<string, string>}} */
 	#kept = read();
 	/** @type {HTMLSelectElement} */
 	#select = h('select', { class: 'choice-agent', 'aria-label': 'Agent', 'data-testid': 'agent' });
@@ -38,7 +38,7 @@ export class NewSession {
 		this.#select.addEventListener('change', () => this.#choose(this.#select.value));
 	}
 
-	/** Asks the server, which may have others now. */
+	/** Asks the server, whose agents may have changed. */
 	async load() {
 		try {
 			this.#agents = await listAgents();
@@ -51,12 +51,12 @@ export class NewSession {
 		this.#choose(this.#agent?.name ?? this.#kept.agent ?? '');
 	}
 
-	/** The one that a new session gets; null: none, or not known yet. */
+	/** The agent of a new session; null: none, or not known yet. */
 	get agent() {
 		return this.#agent;
 	}
 
-	/** Whether the server has none. */
+	/** Whether the server has no agents. */
 	get hasNone() {
 		return this.#agents?.length === 0;
 	}
@@ -99,7 +99,7 @@ export class NewSession {
 		this.#element.hidden = !isNew || (this.#field.hidden && !hasPlace && words === '');
 	}
 
-	/** For createSession(): nothing that is the server's default. */
+	/** For createSession(), without the server's defaults. */
 	get choice() {
 		const agent = this.#agent;
 		const cwd = agent && this.#box.value;
@@ -109,12 +109,12 @@ export class NewSession {
 		};
 	}
 
-	/** The same, for its files: null if there is no agent that could have any. */
+	/** The same for its files: null without an agent. */
 	get place() {
 		return this.#agent && this.choice;
 	}
 
-	/** It was made so: the next one is offered the same. */
+	/** A session was created so: offers the same next time. */
 	keep() {
 		this.#kept.agent = this.#agent?.name;
 		try {
@@ -124,7 +124,7 @@ export class NewSession {
 		}
 	}
 
-	/** The server has refused it. @param {string | undefined} code of its error */
+	/** The server has refused to create one. @param {string | undefined} code of its error */
 	refuse(code) {
 		if (code === 'bad_directory') {
 			this.#box.focus();

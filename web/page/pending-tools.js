@@ -1,5 +1,5 @@
 /**
- * Which tool calls and commands will never say how they ended: their turn is over, or their agent is gone. What comes of them all the same
+ * Tracks which tool calls and commands will not report their end: their turn is over, or their agent is gone. A late update still
  * counts. Follows the items of one transcript.
  */
 
@@ -7,7 +7,7 @@
 /** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
 
 const OPEN = ['pending', 'in_progress', 'running']; // agents have other words too, for what is over
-/** What ends a call. A command may go on behind its turn, but not without its agent. */
+/** Events that end a call. A command can outlive its turn, but not its agent. */
 const ENDS = {
 	tool: ['turn_end', 'agent_stopped', 'agent_started', 'session_end'],
 	terminal: ['agent_stopped', 'agent_started', 'session_end'],
@@ -39,7 +39,7 @@ export class PendingTools {
 	/** @param {Item} item @param {unknown} status */
 	#note(item, status) {
 		if (status === undefined && item.events.length > 1) {
-			return; // it is what it was
+			return; // unchanged
 		}
 		this.#cut.delete(item);
 		OPEN.includes(String(status ?? 'pending')) ? this.#open.add(item) : this.#open.delete(item);

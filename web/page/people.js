@@ -1,4 +1,4 @@
-/** Those who are here: how many, who, and what they may do; and what this browser's own person is called. Asks only while the page is looked at. */
+/** The people in the session: how many, who, and what they may do; and the name of this browser's person. Asks only while the page is visible. */
 import { h, icon, visible } from './dom.js';
 import { isUs, loginName, nameOf, noteNames, roleWord, setMyName } from './rights.js';
 
@@ -9,7 +9,7 @@ const REFUSED = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f
 
 /** @typedef {import('../client/holdfast-client.js').HoldfastClient} HoldfastClient */
 
-/** As the server takes it; empty: none. @param {string} text */
+/** A name as the server accepts it; empty: none. @param {string} text */
 function cleanName(text) {
 	let name = text.replace(/\s+/gu, ' ').replace(REFUSED, '').trim();
 	while (new TextEncoder().encode(name).length > NAME_BYTES) {
@@ -18,7 +18,7 @@ function cleanName(text) {
 	return /[^\s\u200c\u200d]/u.test(name) ? name.replace(/^[\u200c\u200d]+|[\u200c\u200d]+$/gu, '') : '';
 }
 
-/** Of the login that there is: another person at this browser has another. */
+/** The name for this login: another person at this browser has another. */
 function readName() {
 	try {
 		return localStorage.getItem(NAME + loginName()) ?? '';

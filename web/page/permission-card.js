@@ -64,7 +64,7 @@ export function renderPermission(item, context) {
 	);
 }
 
-/** True if the card says already what the tool of a question would say once more. @param {Item | null} card @param {any} tool */
+/** True if the card already shows the tool of a question. @param {Item | null} card @param {any} tool */
 function showsAll(card, tool) {
 	if (card?.kind !== 'tool') {
 		return false;

@@ -1,4 +1,4 @@
-/** Where the reader is in each session: who comes back to one, also by a reload, is there again. Of this tab only. */
+/** Remembers the reader's place in each session, also over a reload. For this tab only. */
 import { soughtSeq } from './address.js';
 import { loadBackTo } from './older.js';
 import { readTab, writeTab } from './tab.js';
@@ -34,7 +34,7 @@ export class Places {
 		this.#wanted = client && soughtSeq() === null ? read(client.sessionId) : null;
 	}
 
-	/** To the end after all. */
+	/** Stays at the end instead. */
 	forget() {
 		this.#wanted = null;
 	}

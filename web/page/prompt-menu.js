@@ -1,6 +1,6 @@
 /**
- * A menu above the prompt box, for what is being typed in it: arrows choose, Enter or Tab takes, Escape closes it until something else
- * is begun. Those who use it say when it opens, with what, and what taking one does.
+ * A menu above the prompt box, for the text being typed: arrows choose, Enter or Tab takes, Escape closes it until other text
+ * is begun. Its users decide when it opens, with which entries, and what taking one does.
  */
 import { h } from './dom.js';
 
@@ -48,7 +48,7 @@ export class PromptMenu {
 	}
 
 	/**
-	 * Something is being typed; null: nothing that there is a menu for. `begun` tells one thing from the next, for Escape.
+	 * Called while typing; null: nothing that a menu is for. `begun` tells one text from the next, for Escape.
 	 * @param {string | null} begun @returns {boolean} whether a menu is wanted
 	 */
 	begin(begun) {
@@ -112,7 +112,7 @@ export class PromptMenu {
 		} else if (event.key === 'Tab' || (event.key === 'Enter' && !this.#kind.isWhole(active))) {
 			this.#kind.take(active);
 		} else {
-			return; // of Enter: it is there as a whole, and is sent
+			return; // with Enter: typed in full, so it is sent
 		}
 		event.preventDefault();
 		event.stopPropagation();

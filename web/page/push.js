@@ -1,8 +1,8 @@
-/** The switch for push messages: a browser that is told of sessions while the page is closed. Off until somebody switches it on. */
+/** The switch for push messages, which tell this browser about sessions while the page is closed. Off by default. */
 import { currentLogin, getPush, setPush } from '../client/holdfast-client.js';
 import { $ } from './dom.js';
 
-/** The endpoint that the server was told last: browsers change theirs now and then. */
+/** The endpoint last sent to the server: browsers change theirs now and then. */
 const TOLD = 'holdfast-push';
 
 /** @param {string} key in base64url */
@@ -49,7 +49,7 @@ export class PushSwitch {
 		}
 	}
 
-	/** What the server has, and what the browser has, is made one. @param {boolean} isWanted */
+	/** Makes the server's and the browser's subscription agree. @param {boolean} isWanted */
 	async #settle(isWanted) {
 		const subscription = isWanted ? await this.#subscribe() : null;
 		if (subscription && subscription.endpoint !== localStorage.getItem(TOLD)) {

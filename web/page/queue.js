@@ -32,7 +32,7 @@ export class PromptQueue {
 	 * @param {{whole: (promptId: string) => Promise<string>, edit: (promptId: string, message: string) => Promise<void>,
 	 *   remove: (promptId: string) => Promise<void>, orphaned: (message: string) => void, leave: () => void}} handlers
 	 *   `whole` gives the uncut message; `orphaned` takes the text written for a prompt that is no longer queued;
-	 *   `leave` takes the focus when there is nothing left here to have it
+	 *   `leave` takes the focus when nothing is left here to have it
 	 */
 	constructor(section, handlers) {
 		this.#section = section;

@@ -1,4 +1,4 @@
-/** Who is logged in here, and what that allows. The server decides; the page only offers nothing that it refuses. */
+/** Who is logged in, and what that allows. The server decides; the page just does not offer what it would refuse. */
 
 /** @typedef {{role: string, sub: string, expires_at: number | null, login?: string | null, hide?: readonly string[], share?: boolean}} Who */
 
@@ -20,7 +20,7 @@ export function setWho(next) {
 	who = next;
 }
 
-/** The server says more exactly, for this session. True: it is news. @param {string | null} role @param {readonly string[]} hide */
+/** Takes the exact rights in this session. True if they have changed. @param {string | null} role @param {readonly string[]} hide */
 export function setRole(role, hide) {
 	const isNews = role !== null && (role !== who.role || hide.join() !== hidden().join());
 	who = isNews ? { ...who, role, hide } : who;
@@ -29,7 +29,7 @@ export function setRole(role, hide) {
 
 const HIDE_WORDS = { thoughts: 'thoughts', tools: 'tool calls, files and questions' };
 
-/** What is not shown, as a sentence; empty if all is. */
+/** What is not shown, as a sentence, or empty. */
 export function hiddenWords() {
 	const words = hidden().map((one) => HIDE_WORDS[/** @type {'tools'} */ (one)] ?? one).join(' and ');
 	return words && `${words.charAt(0).toUpperCase()}${words.slice(1)} are hidden.`;
@@ -80,7 +80,7 @@ export function setMyName(name) {
 }
 
 /**
- * Who wrote a prompt, if that is worth saying: not of one's own, nor if nobody can tell it from one's own, which other tabs and days may have sent.
+ * Who wrote a prompt; empty if it is one's own, or cannot be told from one's own, which other tabs and days may have sent.
  * @param {{client_id?: string, sub?: string, name?: string}} prompt @param {string} here the tab's client id
  */
 export function authorOf({ client_id: client, sub, name }, here) {
@@ -92,7 +92,7 @@ export function authorOf({ client_id: client, sub, name }, here) {
 	return isMine && (known === undefined || known === myName) ? '' : nameOf(client, sub, known);
 }
 
-/** Names that people have given themselves, which nobody has checked, by client and sub; those of this tab, also from before it was loaded again. */
+/** The unverified names that people have given themselves, by client and sub, as this tab knows them, also from before a reload. */
 const NAMES = 'holdfast-names';
 const NAMES_MAX = 200;
 /** @type {Map<string, string> | null} */
@@ -110,7 +110,7 @@ function knownNames() {
 	return names;
 }
 
-/** True: there is one that was not known. @param {readonly {client_id: string, sub?: string, name?: string}[]} people */
+/** True if one was not known. @param {readonly {client_id: string, sub?: string, name?: string}[]} people */
 export function noteNames(people) {
 	const known = knownNames();
 	const news = people.filter(({ client_id: client, sub, name }) => name && known.get(keyOf(client, sub)) !== name);
@@ -129,7 +129,7 @@ export function noteNames(people) {
 	return news.length > 0;
 }
 
-/** What the token says comes with what the person says. @param {string} client @param {string} [sub] @param {string} [said] what they were called then */
+/** A person's own name, with the one in the token. @param {string} client @param {string} [sub] @param {string} [said] what they were called then */
 export function nameOf(client, sub, said) {
 	const name = said ?? knownNames().get(keyOf(client, sub));
 	if (sub) {

@@ -1,7 +1,7 @@
 /**
  * Changes to sessions of the list: rename, pin, archive, and delete, which can be undone for a while. A session that is
- * being deleted is archived at once and deleted when that time is over. If the page is loaded again meanwhile, it goes on with that; if it
- * was closed, the session stays in the archive, and the next page of this browser says so.
+ * being deleted is archived at once and deleted when that time is over. A reload meanwhile continues this; if the page is
+ * closed, the session stays in the archive, and the next page of this browser says so.
  */
 import { deleteSession, labelSession } from '../client/holdfast-client.js';
 import { h, icon } from './dom.js';
@@ -20,7 +20,7 @@ export class SessionChanges {
 	#tell;
 	#changed;
 	#dialog;
-	/** Sessions that are going, and how to keep each. @type {Map<string, () => void>} */
+	/** Sessions being deleted, and how to keep each. @type {Map<string, () => void>} */
 	#going = new Map();
 
 	/**
@@ -77,7 +77,7 @@ export class SessionChanges {
 		box.select();
 	}
 
-	/** Deletions that were begun when the page was left: those of this tab go on, and of those of closed ones it is said where they are. */
+	/** Deletions that were pending when the page was left: continues those of this tab, and tells where sessions of closed tabs are. */
 	resume() {
 		for (const session of readAll()) {
 			if (session.tab === tabKey()) {
@@ -120,7 +120,7 @@ export class SessionChanges {
 		this.#changed();
 		const isArchived = session.archived || session.until !== undefined || (await this.#label(session, { archived: true }));
 		if (!isArchived) {
-			// Nothing is deleted that could not be put away first. A page that is being left drops its requests, and forgets nothing.
+			// What cannot be archived is kept. A page being left drops its requests: then this does not run, and the deletion stays noted.
 			setTimeout(() => isKept || end(true), LEAVING_MS);
 		}
 	}

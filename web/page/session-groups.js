@@ -1,4 +1,4 @@
-/** The order of the list: what waits for an answer, what is pinned, then by the day of the newest change or by directory, then the archive. */
+/** The order of the list: waiting for an answer, pinned, then by day of the newest change or by directory, then the archive. */
 import { visible } from './dom.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -13,7 +13,7 @@ function folded(text) {
 	return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
 }
 
-/** Those that have each of these words in their title or id. @param {readonly any[]} sessions @param {string} words */
+/** Sessions with each of these words in title or id. @param {readonly any[]} sessions @param {string} words */
 export function filterSessions(sessions, words) {
 	const wanted = folded(words).split(/\s+/).filter(Boolean);
 	return sessions.filter(({ title, id }) => {
@@ -22,7 +22,7 @@ export function filterSessions(sessions, words) {
 	});
 }
 
-/** Where a session stands in any order; '': among the others. @param {any} session */
+/** The group of a session in either order; '': among the others. @param {any} session */
 function placeOf({ status, archived, pinned }) {
 	return archived ? 'Archive' : status === 'waiting' ? 'Waiting for you' : pinned ? 'Pinned' : '';
 }
@@ -48,7 +48,7 @@ export function countDirectories(sessions) {
 }
 
 /**
- * Directories as people call them: by their last name, with as much of what is before it as tells them apart.
+ * Short names of directories: the last part, with as much before it as tells them apart.
  * @param {string[]} paths @returns {Map<string, string>}
  */
 function namesOf(paths) {

@@ -1,4 +1,4 @@
-/** What can be done with a session of the list: a menu for each row. Arrows choose, Escape closes. */
+/** The menu of a session in the list: one for each row. Arrows choose, Escape closes. */
 import { h, icon } from './dom.js';
 import { may } from './rights.js';
 
@@ -42,7 +42,7 @@ export class SessionMenu {
 		});
 	}
 
-	/** Whether there is anything in it for whoever is logged in. */
+	/** Whether it has an entry that this login allows. */
 	static get isOffered() {
 		return may('label') || may('delete');
 	}

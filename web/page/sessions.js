@@ -40,9 +40,9 @@ export class SessionList {
 	#showsArchive = false;
 	#order;
 	#hasDirectories = readOrder();
-	/** Somebody is about to click: rows stay where they are. */
+	/** A click may follow: rows stay in place. */
 	#pointer = { isOver: false, isPressed: false };
-	/** Whose labels were changed here: that is seen at once. @type {string | null} */
+	/** The session relabelled here: shown at once. @type {string | null} */
 	#ours = null;
 
 	/**
@@ -81,7 +81,7 @@ export class SessionList {
 			this.#refresh();
 		});
 		this.#list.addEventListener('pointerdown', () => (this.#pointer.isPressed = true));
-		// Behind the click that it may be.
+		// After a click that may follow.
 		['pointerup', 'pointercancel'].forEach((type) => addEventListener(type, () => this.#pointer.isPressed && setTimeout(end)));
 	}
 
@@ -120,7 +120,7 @@ export class SessionList {
 		return this.#sessions.find((session) => session.id === id) ?? null;
 	}
 
-	/** What others have changed: it moves no row from under the pointer. */
+	/** Changes by others move no row under the pointer. */
 	#refresh() {
 		this.render(this.#pointer.isOver || this.#pointer.isPressed);
 	}
@@ -149,7 +149,7 @@ export class SessionList {
 		this.#empty.textContent = words ? 'No matching sessions.' : 'No sessions yet.';
 	}
 
-	/** As they stand now, then the new ones. @param {HTMLElement[]} rows @returns {HTMLElement[]} */
+	/** The rows in their current order, then new ones. @param {HTMLElement[]} rows @returns {HTMLElement[]} */
 	#inPlace(rows) {
 		const standing = /** @type {HTMLElement[]} */ ([...this.#list.children]);
 		return [...standing, ...rows.filter((row) => !row.isConnected && row.dataset.sessionId)];
@@ -177,7 +177,7 @@ export class SessionList {
 		}
 	}
 
-	/** The row of this key, as `make` makes it of `facts` if they are new. @param {string} key @param {any[]} facts @param {() => HTMLElement} make */
+	/** The row of this key, made by `make` if `facts` have changed. @param {string} key @param {any[]} facts @param {() => HTMLElement} make */
 	#row(key, facts, make) {
 		const now = JSON.stringify(facts);
 		const row = this.#rows.get(key);

@@ -1,10 +1,10 @@
-/** What is around the transcript: messages that pass, the sidebar, the prompt's place. */
+/** The parts around the transcript: toasts, the sidebar, the prompt's place. */
 import { $, h, icon } from './dom.js';
 
 const TOAST_MS = 7_000;
 const NARROW = matchMedia('(max-width: 760px)');
 
-/** Says something for a moment. @param {string} message */
+/** Shows a toast. @param {string} message */
 export function toast(message) {
 	const element = h('div', { class: 'toast' }, icon('alert'), h('span', {}, message));
 	$('#toasts').querySelectorAll('.toast:not(.keeps)').forEach((one) => one.remove());
@@ -26,7 +26,7 @@ export function showSidebar(show) {
 	}
 }
 
-/** How many sessions wait for an answer, besides the one that is shown: told where the list is closed. @param {number} count */
+/** Shows, while the list is closed, how many other sessions wait for an answer. @param {number} count */
 export function showWaiting(count) {
 	const opener = $('[data-action="open-sidebar"]');
 	const badge = opener.querySelector('.badge');

@@ -1,4 +1,4 @@
-/** What is shown instead of the page while nobody is logged in, and the question before one login replaces another. */
+/** The form shown while nobody is logged in, and the question before one login replaces another. */
 import { copyButton, h, icon, lookUp, visible } from './dom.js';
 import { whoWords } from './rights.js';
 
@@ -25,7 +25,7 @@ export function faultText(error) {
 	return lookUp(FAULTS, error?.code ?? '', 'The server could not be reached. Try again in a moment.');
 }
 
-/** The token of what was pasted: a link, or the token itself. @param {string} text */
+/** The token in a pasted text: a link, or the token itself. @param {string} text */
 function tokenOf(text) {
 	const given = new URLSearchParams(text.match(/#((?:token|share)=.*)$/)?.[1] ?? '');
 	return given.get('token') ?? given.get('share') ?? text;
@@ -128,7 +128,7 @@ export class SignIn {
 
 /** @typedef {{role: string, sub: string}} Named */
 
-/** True: the other one takes the place of the login that there is. @param {Named} now @param {Named} other @returns {Promise<boolean>} */
+/** True: the other login is to replace the current one. @param {Named} now @param {Named} other @returns {Promise<boolean>} */
 export function askToReplace(now, other) {
 	const named = (/** @type {Named} */ one) => h('strong', {}, visible(whoWords(one)));
 	const dialog = h(

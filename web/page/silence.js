@@ -1,4 +1,4 @@
-/** How long nothing has come while somebody waits: said once that is long. */
+/** Tells how long nothing has come while somebody waits, once that is long. */
 
 const FIRST_MS = 30_000;
 const MINUTE_MS = 60_000;
@@ -15,9 +15,9 @@ export class Silence {
 	}
 
 	/**
-	 * What is said in place of `words`. A connection that comes and goes does not end the silence: it is the agent's.
+	 * Returns the words to show for `words`. Reconnecting does not end the silence, which is the agent's.
 	 * @param {string | null} words empty while nobody waits; null while that is not known, because there is no connection
-	 * @param {string} key another one with all that comes
+	 * @param {string} key changes with everything that comes
 	 */
 	say(words, key) {
 		const now = performance.now();

@@ -1,4 +1,4 @@
-/** What a tab keeps over a reload. Some browsers have storage disabled, and it may be full: then it is forgotten. */
+/** Values that a tab keeps over a reload. They are lost if storage is disabled or full. */
 
 const TAB_ID = 'holdfast-client-id';
 const TAB_KEY = 'holdfast tab';
@@ -25,7 +25,7 @@ export function writeTab(key, text) {
 	}
 }
 
-/** What tells this tab from others, also after a reload. */
+/** A key of this tab, the same after a reload. */
 export function tabKey() {
 	const kept = readTab(TAB_KEY) ?? crypto.getRandomValues(new Uint32Array(2)).join('-');
 	writeTab(TAB_KEY, kept);

@@ -115,7 +115,7 @@ export class Tap {
 			this.#keep(true, changed, 'epoch changed on purpose');
 			return changed;
 		}
-		this.#keep(true, text.replace(TOKEN, '$1{}}')); // what logs in is not shown
+		this.#keep(true, text.replace(TOKEN, '$1{}}')); // credentials are not shown
 		return text;
 	}
 

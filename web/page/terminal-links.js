@@ -1,4 +1,4 @@
-/** Which tool call shows which terminal: a command has one card, its tool's. Follows the items of one transcript. */
+/** Tracks which tool call shows which terminal: a command has one card, its tool's. Follows the items of one transcript. */
 
 /** @typedef {import('../client/holdfast-client.js').Item} Item */
 /** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */

@@ -21,7 +21,7 @@ const LINK_WORDS = {
 let lastTile = 0;
 
 export class Tile {
-	/** The whole of it. @type {HTMLElement} */
+	/** The tile. @type {HTMLElement} */
 	element;
 	/** @type {any} */
 	session;

@@ -81,14 +81,14 @@ function diffCount(content) {
  */
 
 /**
- * @param {Record<string, any>} state @param {boolean} [isWhole] what is long to its end @param {BodyOptions} [options]
+ * @param {Record<string, any>} state @param {boolean} [isWhole] show long output in full @param {BodyOptions} [options]
  * @returns {HTMLElement[]}
  */
 export function toolBody(state, isWhole = false, { folds = false, terminal = () => null } = {}) {
 	const said = (/** @type {string} */ text) => (folds ? foldedOutput(text, isWhole) : output(text));
 	const parts = Array.isArray(state.content) ? state.content : [];
 	const diffed = new Set(diffsOf(parts).map((part) => part.path));
-	/** What the title names already; some agents leave the first slash out. @param {{path: unknown, line?: unknown}} location */
+	/** Whether the title names a path; some agents omit the first slash. @param {{path: unknown, line?: unknown}} location */
 	const isNamed = ({ path, line }) => !line && String(state.title ?? '').includes(String(path).replace(/^\//, ''));
 	const locations = (Array.isArray(state.locations) ? state.locations : []).filter(
 		(location) => !diffed.has(location.path) && !isNamed(location),

@@ -47,7 +47,7 @@ function answerText(events) {
 	return text.trim();
 }
 
-/** One line of what may have several. @param {unknown} text */
+/** A text on one line. @param {unknown} text */
 const inLine = (text) => String(text).replace(/\s+/g, ' ').trim();
 
 /** A path as code. One with backticks gets a longer fence. @param {unknown} path */
@@ -59,7 +59,7 @@ function asCode(path) {
 
 const STATUS_WORDS = { in_progress: 'running' };
 
-/** What was called, with which files, and what became of it. @param {Item} item @param {PendingTools} pending */
+/** A tool call: its title, files and end. @param {Item} item @param {PendingTools} pending */
 function toolLine(item, pending) {
 	const { title = 'a call', kind = 'other', status = 'no status', locations, content } = toolState(item);
 	const name = inLine(title);

@@ -143,7 +143,7 @@ export class Transcript {
 		this.#window.replace(this.#model.items);
 		const behind = this.#model.items.find((item) => item.kind !== 'silent' && item.events[0].seq >= wasFirst);
 		if (behind) {
-			this.#update(behind); // what is before it is known now: perhaps another day
+			this.#update(behind); // the item before it is known now: perhaps of another day
 		}
 		this.#settle();
 	}
@@ -239,7 +239,7 @@ export class Transcript {
 		this.#following = false;
 		let element = this.#window.show(at);
 		while (at > 0 && element.clientHeight === 0) {
-			at -= 1; // silent ones are nowhere
+			at -= 1; // silent items have no place
 			element = this.#window.show(at);
 		}
 		if (element instanceof HTMLDetailsElement && seq > 1) {
@@ -259,13 +259,13 @@ export class Transcript {
 		return this.#window.isAtEnd && scrollHeight - scrollTop - clientHeight < AT_END_PX;
 	}
 
-	/** The item that the view begins with, by its first event, and where it begins, from the view's edge; null: the reader is at the end. */
+	/** The first item in view, by its first event, and its distance from the view's edge; null: the reader is at the end. */
 	get place() {
 		const first = this.#following ? undefined : this.#window.first;
 		return first ? { seq: first.item.events[0].seq, top: Math.round(first.top) } : null;
 	}
 
-	/** Goes back to such a place, or to where it was if that item is gone. @param {{seq: number, top: number}} place */
+	/** Returns to such a place, or near it if the item is gone. @param {{seq: number, top: number}} place */
 	showPlace({ seq, top }) {
 		const at = this.#model.items.findLastIndex(({ events }) => events[0].seq <= seq);
 		if (this.#model.items.length === 0) {
@@ -284,7 +284,7 @@ export class Transcript {
 		this.#window.mountAll();
 	}
 
-	/** People are called something else now. */
+	/** Names of people have changed. */
 	showNames() {
 		this.#model.items.filter(({ kind }) => isQuestion(kind) || kind === 'prompt').forEach((item) => this.#update(item));
 	}
@@ -315,7 +315,7 @@ export class Transcript {
 		return { item, created, touched: new Set([...links.add(item, event), ...pending.add(item, event)]) };
 	}
 
-	/** Too many at once to be read: only the end gets elements. */
+	/** Too many events at once to be read: only the end gets elements. */
 	#appendBurst(/** @type {readonly HoldfastEvent[]} */ events) {
 		this.#open.set([], true);
 		events.forEach((event) => this.#take(event));
