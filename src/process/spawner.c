@@ -84,6 +84,18 @@ static void tell_exit(struct spawned *child, int status)
 	}
 }
 
+/** Returns a child whose exit was not reported yet; NULL: none. */
+static struct spawned *next_running(const struct spawner *spawner)
+{
+	list_for_each(link, &spawner->children) {
+		struct spawned *child = list_entry(link, struct spawned, link);
+		if (!child->has_exited) {
+			return child;
+		}
+	}
+	return NULL;
+}
+
 static void lose(struct spawner *spawner)
 {
 	if (spawner->is_lost) {
@@ -94,8 +106,9 @@ static void lose(struct spawner *spawner)
 	uv_timer_stop(spawner->stuck);
 	shutdown(spawner->socket, SHUT_RDWR);
 	spawner->lost(spawner->owner);
-	list_for_each_safe(link, tmp, &spawner->children) {
-		tell_exit(list_entry(link, struct spawned, link), SIGKILL);
+	/* The owner of one child can release others, so the list is searched anew each time. */
+	for (struct spawned *child; (child = next_running(spawner));) {
+		tell_exit(child, SIGKILL);
 	}
 }
 

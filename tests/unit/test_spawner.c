@@ -223,6 +223,73 @@ static void what_is_no_order_ends_it(void **state)
 	}
 }
 
+/* Two children, of which the end of the first makes the owner release both. */
+struct pair {
+	struct spawned first;
+	struct spawned second;
+	unsigned ends;
+};
+
+static void release_both(struct spawned *child, int status)
+{
+	struct pair *pair = list_entry(child, struct pair, first);
+	pair->ends++;
+	spawned_release(&pair->second);
+	spawned_release(&pair->first);
+}
+
+static void note_second(struct spawned *child, int status)
+{
+	fail_msg("the second child was released");
+}
+
+static void note_lost(void *owner)
+{
+	*(bool *)owner = true;
+}
+
+static void take_first(pid_t pid, void *arg)
+{
+	pid_t *first = arg;
+	*first = *first ? *first : pid;
+}
+
+/** An owner that hears of an end can release other children: an agent that has ended ends its commands. */
+static void children_can_be_released_while_it_is_lost(void **state)
+{
+	uv_loop_t loop;
+	struct spawner *spawner;
+	bool is_lost = false;
+	pid_t pid = 0;
+	int in[2];
+	struct pair pair = {.first.exited = release_both, .second.exited = note_second};
+	assert_int_equal(uv_loop_init(&loop), 0);
+	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	assert_int_equal(
+		spawner_create(&loop, &(struct spawner_config){0}, note_lost, &is_lost, &spawner),
+		0);
+	struct orders orders = {.name = (char *)"",
+		.dir = (char *)"/",
+		.root = (char *)"",
+		.args = (char *[]){(char *)"cat", NULL}};
+	const struct spawn_request request = {
+		.orders = &orders, .in = in[0], .out = null, .err = null, .lifeline = -1};
+	assert_int_equal(spawner_start(spawner, &request, &pair.first), 0);
+	assert_int_equal(spawner_start(spawner, &request, &pair.second), 0);
+	descendants_each(getpid(), take_first, &pid);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_true(is_lost);
+	assert_int_equal(pair.ends, 1);
+	spawner_close(spawner);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	close(in[0]);
+	close(in[1]);
+	close(null);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) {
@@ -233,6 +300,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_cannot_start_is_told),
 		cmocka_unit_test(nothing_starts_that_it_was_not_made_for),
 		cmocka_unit_test(what_is_no_order_ends_it),
+		cmocka_unit_test(children_can_be_released_while_it_is_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
