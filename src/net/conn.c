@@ -370,7 +370,7 @@ void conn_send_fin(struct conn *conn)
 void conn_update_flow(struct conn *conn)
 {
 	if (conn->carrier) {
-		/* Its input comes by the carrier, which is parked and resumed with it. */
+		/* Its input arrives on the carrier, which is parked and resumed with it. */
 		bool had = conn->carrier->is_parked;
 		conn->carrier->is_parked = conn->is_parked;
 		if (had && !conn->is_parked) {

@@ -26,8 +26,8 @@ static void take_request(struct conn *conn, const struct mirror_message *message
 }
 
 /**
- * Answers MIRROR_REACH. If the session has left this node, whose position may be outdated, it says
- * nothing: the tap is closed in a moment.
+ * Answers MIRROR_REACH. Says nothing if this node no longer has the session, because its lease is
+ * over for example: its position may be outdated, and the tap is closed in a moment.
  */
 static void say_reached(struct conn *conn, uint64_t viewer)
 {
