@@ -10,14 +10,11 @@
  *                       line each
  *
  * With a shelf (shelf.h), which several servers share, the secrets and all lines are on the shelf.
- * The
- * files of secrets are then copies, and access.jsonl has only created tokens and revocations.
+ * The files of secrets are then copies, and access.jsonl has only created tokens and revocations.
  *
  * All files have mode 0600. The functions run on the loop's thread, and only those that say so
- * block.
- * `done` callbacks are called once, on the loop, with 0 when the change is durable or with a
- * negative
- * errno; `done` may be NULL.
+ * block. `done` callbacks are called once, on the loop, with 0 when the change is durable or with a
+ * negative errno; `done` may be NULL.
  */
 #ifndef HOLDFAST_ACCESS_H
 #define HOLDFAST_ACCESS_H
@@ -55,8 +52,7 @@ struct access_config {
 
 /**
  * Reads the files, and creates those that are missing. Blocks. Returns 0 or a negative errno, with
- * a
- * message in *ret_why that the caller frees.
+ * a message in *ret_why that the caller frees.
  */
 int access_open(const struct access_config *config, struct access **ret_access, char **ret_why);
 /** Stops looking for changes by other servers. Work in progress goes on. Accepts NULL. */
@@ -72,8 +68,7 @@ enum token_verdict {
 };
 /**
  * Checks a token. If it is good, *ret_grant is a reference to what it allows, else NULL. Why a
- * token
- * is wrong is not revealed, as that would help attackers.
+ * token is wrong is not revealed, as that would help attackers.
  */
 enum token_verdict access_check(struct access *access, const char *token, struct grant **ret_grant);
 /** Checks again a grant that was given out: it may have expired or been revoked. */
@@ -141,14 +136,12 @@ const struct push_subscription *access_subscription(
 void access_unsubscribe(struct access *access, const char *login_id);
 /**
  * Reads the text of a secret file in the data directory; if it is missing, creates it with 256
- * random
- * bits. Blocks. Returns 0 or a negative errno.
+ * random bits. Blocks. Returns 0 or a negative errno.
  */
 int access_read_secret(const char *data_dir, const char *name, struct buffer *ret);
 /**
  * Makes the secret file of that name equal to the secret on the shelf; the first server puts its
- * own
- * there. Blocks. Returns 0 or a negative errno.
+ * own there. Blocks. Returns 0 or a negative errno.
  */
 int access_share_secret(const char *data_dir, const char *name, const struct shelf *shelf);
 

@@ -1,7 +1,6 @@
 /*
  * A grant is what a token allows: a role, and a set of sessions. One table says which role has
- * which
- * rights; all parts of the server use it (proto/access.md).
+ * which rights; all parts of the server use it (proto/access.md).
  */
 #ifndef HOLDFAST_GRANT_H
 #define HOLDFAST_GRANT_H
@@ -59,9 +58,8 @@ int role_parse(const char *name);
 struct grant *grant_create(enum role role, const char *sub);
 /**
  * Creates a grant from the claims of a token. Returns NULL if they are invalid, with a static
- * message
- * in *ret_why. `is_kept`: the claims come from grant_write(), so that "exp" can be absent and "sub"
- * empty.
+ * message in *ret_why. `is_kept`: the claims come from grant_write(), so that "exp" can be absent
+ * and "sub" empty.
  */
 struct grant *grant_read(const json_t *claims, bool is_kept, const char **ret_why);
 /** Returns claims from which grant_read() makes the same grant. The caller drops the reference. */

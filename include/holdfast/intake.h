@@ -15,10 +15,8 @@
 
 /**
  * Appends a batch of `count` input events of a producer, beginning with `events`, all or none. If
- * one
- * is bad, the batch is refused, with the index of the first bad one in *ret_bad. `acks` must have
- * room
- * for all events.
+ * one is bad, the batch is refused, with the index of the first bad one in *ret_bad. `acks` must
+ * have room for all events.
  */
 int intake_append(struct session *session, const struct json_span *events, size_t count,
 	const struct limits *limits, struct append_ack *acks, size_t *ret_bad,
@@ -33,10 +31,8 @@ struct snapshot_result {
 };
 /**
  * Appends what is new in a producer's whole state, `data` = {messages, skip_first?, run_id?}, all
- * or
- * nothing (snapshot.h). If it is refused because of a message, *ret_bad is the message's index,
- * else
- * SNAPSHOT_NO_INDEX.
+ * or nothing (snapshot.h). If it is refused because of a message, *ret_bad is the message's index,
+ * else SNAPSHOT_NO_INDEX.
  */
 int intake_snapshot(struct session *session, const json_t *data, const struct limits *limits,
 	struct snapshot_result *ret, size_t *ret_bad, struct refusal *refusal);
@@ -48,8 +44,7 @@ int intake_text(struct session *session, bool thought, const char *text, size_t 
 	const char *message_id);
 /**
  * Takes another event from the session's agent; `text` is `data` as JSON. Returns -EINVAL if the
- * data
- * is invalid for the type, -ENOBUFS if too many permission requests are open, or -EIO.
+ * data is invalid for the type, -ENOBUFS if too many permission requests are open, or -EIO.
  */
 int intake_event(struct session *session, const char *type, const json_t *data, const char *text);
 
@@ -67,15 +62,13 @@ int intake_prompt(struct session *session, const struct request *request,
 
 /**
  * Changes the message of a queued prompt. Refused with not_queued if the prompt is not in the
- * queue;
- * *ret_had is then its state, as of the newest input.
+ * queue; *ret_had is then its state, as of the newest input.
  */
 int intake_edit_prompt(struct session *session, const struct request *request,
 	struct prompt_view *ret_had, struct refusal *refusal);
 /**
  * Removes a queued prompt; refused like intake_edit_prompt(). ret_had->place is PROMPT_REMOVED if
- * it
- * had been removed before.
+ * it had been removed before.
  */
 int intake_remove_prompt(struct session *session, const struct request *request,
 	struct prompt_view *ret_had, struct refusal *refusal);
@@ -84,8 +77,7 @@ int intake_refuse_not_queued(const struct prompt_view *had, struct refusal *refu
 
 /**
  * Takes a controller's answer to a permission request. The first answer wins; the refusal of a
- * later
- * one says whose the first was, and its seq.
+ * later one says whose the first was, and its seq.
  */
 int intake_answer(struct session *session, const struct request *request,
 	const struct author *author, struct refusal *refusal);
@@ -94,8 +86,7 @@ int intake_elicited(struct session *session, const struct request *request,
 	const struct author *author, struct refusal *refusal);
 /**
  * Closes a pending permission request or elicitation without an answer, because the agent withdrew
- * it
- * or its turn is cancelled. Does nothing if it is not pending.
+ * it or its turn is cancelled. Does nothing if it is not pending.
  */
 int intake_cancel_permission(struct session *session, const char *request_id);
 

@@ -1,10 +1,9 @@
 /*
  * The server's metrics, which GET /metrics shows (docs/metrics.md): counters, gauges and
- * histograms, in
- * base units, all in one table. Only the loop's thread updates them, so that counting costs an
- * addition; other threads hand over what they measure with the results of their work. No name or
- * label
- * comes from outside, so their number does not grow with clients or sessions.
+ * histograms, in base units, all in one table. Only the loop's thread updates them, so that
+ * counting costs an addition; other threads hand over what they measure with the results of their
+ * work. No name or label comes from outside, so their number does not grow with clients or
+ * sessions.
  */
 #ifndef HOLDFAST_METRICS_H
 #define HOLDFAST_METRICS_H
@@ -167,8 +166,7 @@ void metrics_refused(struct metrics *metrics, const char *code, enum limit limit
 void metrics_write(const struct metrics *metrics, struct buffer *out);
 /**
  * Appends the metrics of the process. Reads /proc, which takes long if many files are open, so it
- * is
- * not for the loop's thread.
+ * is not for the loop's thread.
  */
 void metrics_write_process(struct buffer *out);
 

@@ -1,8 +1,7 @@
 /*
  * The identity of a client, as one node passes it to another with a request that it forwards
  * (proto/nodes.md). The node that the client reached has checked its token; the other node trusts
- * the
- * identity, because only nodes on the same store have the key that signs it. Pure functions.
+ * the identity, because only nodes on the same store have the key that signs it. Pure functions.
  */
 #ifndef HOLDFAST_NODE_IDENTITY_H
 #define HOLDFAST_NODE_IDENTITY_H
@@ -35,8 +34,7 @@ void node_identity_append(struct buffer *out, const unsigned char key[NODE_IDENT
 	int64_t now_ms);
 /**
  * Verifies and reads such a text at the time `now_ms` (ms since 1970). Returns NULL on success,
- * with
- * a reference to a grant in *ret, or a static message for the operator.
+ * with a reference to a grant in *ret, or a static message for the operator.
  */
 const char *node_identity_read(const char *text, size_t len,
 	const unsigned char key[NODE_IDENTITY_KEY], const char *method, const char *target,

@@ -1,8 +1,8 @@
 /*
  * Observers: clients that watch a session (proto/protocol.md). An observer is essentially a cursor
  * into the session's log; being live only means that the cursor is at the end. Loading and
- * following
- * live are the same code, and a slow observer costs no memory for the events it has yet to get.
+ * following live are the same code, and a slow observer costs no memory for the events it has yet
+ * to get.
  *
  * A channel is a session as its observers see it: only what is committed. The session owns it,
  * updates it, and calls the channel_… functions; observers know nothing else of the session.
@@ -137,14 +137,12 @@ struct observer_config {
 	unsigned hide; /* HIDE_ bits of what is not shown to it, see hide.h */
 	/*
 	 * Its socket is a stream of server-sent events: it gets the frames of sse.h, is told when
-	 * it is up
-	 * to date, and is closed if a load fails.
+	 * it is up to date, and is closed if a load fails.
 	 */
 	bool is_sse;
 	/*
 	 * Its socket reads Durable Streams; is_sse must be set as well. It gets the frames of ds.h,
-	 * and is
-	 * closed with OBSERVER_PRUNED if its position is no longer valid.
+	 * and is closed with OBSERVER_PRUNED if its position is no longer valid.
 	 */
 	bool is_ds;
 	/*
@@ -174,8 +172,7 @@ const char *observer_name(const struct observer *observer);
 void observer_watch_presence(struct observer *observer, bool watches);
 /**
  * Sends presence if the observer wants it, it has changed, the socket takes it, and the last one
- * was
- * not sent just before. `now_ms` is of a monotonic clock. To be called regularly.
+ * was not sent just before. `now_ms` is of a monotonic clock. To be called regularly.
  */
 void observer_tell_presence(struct observer *observer, int64_t now_ms);
 /** Accepts NULL. */
@@ -217,8 +214,7 @@ struct log_page load_plan_page(
 	const struct load_plan *plan, size_t limit, const struct channel *channel);
 /**
  * Fills in what a page says besides its events. Whether more events follow depends on the end of
- * the
- * log now, after the disk read, not on where it was when the load began: so no event is missed.
+ * the log now, after the disk read, not on where it was when the load began: so no event is missed.
  */
 void load_page_fill(const struct channel *channel, const struct load_plan *plan,
 	struct event **events, size_t count, struct loaded_frame *ret_page);

@@ -1,8 +1,7 @@
 /*
  * Web Push: tells browsers whose page is closed that a session waits for an answer, or has ended
- * its
- * turn (proto/access.md#push-messages). A message contains only the session's id and which of the
- * two.
+ * its turn (proto/access.md#push-messages). A message contains only the session's id and which of
+ * the two.
  *
  * The functions run on the loop's thread, and only push_create() blocks. A few threads send the
  * requests to push services.

@@ -1,7 +1,7 @@
 /*
  * The cryptography of Web Push messages: their encryption (RFC 8291), and the signature by which
- * the
- * server identifies itself (VAPID, RFC 8292). Pure, except for the random numbers in signatures.
+ * the server identifies itself (VAPID, RFC 8292). Pure, except for the random numbers in
+ * signatures.
  */
 #ifndef HOLDFAST_PUSH_MESSAGE_H
 #define HOLDFAST_PUSH_MESSAGE_H
@@ -46,8 +46,8 @@ int push_encrypt(const struct push_target *target, const struct push_seed *seed,
 	size_t len, struct buffer *out);
 /**
  * Appends the value of the Authorization header. `origin` is that of the endpoint, `contact` an
- * https:
- * or mailto: URL or NULL, `expires_s` in seconds since 1970, at most 24 h ahead. Returns 0 or -EIO.
+ * https: or mailto: URL or NULL, `expires_s` in seconds since 1970, at most 24 h ahead. Returns 0
+ * or -EIO.
  */
 int push_authorize(const struct push_key *key, const char *origin, const char *contact,
 	int64_t expires_s, struct buffer *out);

@@ -1,14 +1,13 @@
 /*
  * Snapshots: a producer that can only hand over its whole state sends `append_snapshot {messages,
  * skip_first?}`, of which only the parts that the log lacks are appended
- * (proto/protocol.md#producers).
- * Pure: the log is queried through callbacks, and the new parts are returned as input events.
+ * (proto/protocol.md#producers). Pure: the log is queried through callbacks, and the new parts are
+ * returned as input events.
  *
  * A message that the log has, by its message_id, adds no text, thought, prompt or usage. Tool calls
- * and
- * their results are compared by their own ids, in any message: a call that was reported live before
- * its
- * message was complete is not added again, but one that a known message has gained since is.
+ * and their results are compared by their own ids, in any message: a call that was reported live
+ * before its message was complete is not added again, but one that a known message has gained since
+ * is.
  */
 #ifndef HOLDFAST_SNAPSHOT_H
 #define HOLDFAST_SNAPSHOT_H
@@ -49,11 +48,9 @@ struct snapshot_match {
 /**
  * Finds the new parts of `data`, the object {messages, skip_first?}; other members are ignored. The
  * events still have to pass intake_append(). Returns 0, or a negative value with the refusal filled
- * in
- * (bad_request, missing_message_id, duplicate_message_id, unknown_role, duplicate_tool_use_id,
+ * in (bad_request, missing_message_id, duplicate_message_id, unknown_role, duplicate_tool_use_id,
  * unknown_tool_use, history_mismatch, too_large) and *ret_bad set to the index of the message at
- * fault,
- * or SNAPSHOT_NO_INDEX.
+ * fault, or SNAPSHOT_NO_INDEX.
  */
 int snapshot_match(const json_t *data, const struct limits *limits, const struct snapshot_log *log,
 	struct snapshot_match *ret, size_t *ret_bad, struct refusal *refusal);

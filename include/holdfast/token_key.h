@@ -1,8 +1,7 @@
 /*
  * Signs and verifies tokens: JSON Web Tokens in their compact form (RFC 7519, 7515). The key
- * decides
- * the algorithm, never the token: a token whose header names another one is refused before its
- * signature is checked. libjwt makes and verifies the signatures.
+ * decides the algorithm, never the token: a token whose header names another one is refused before
+ * its signature is checked. libjwt makes and verifies the signatures.
  */
 #ifndef HOLDFAST_TOKEN_KEY_H
 #define HOLDFAST_TOKEN_KEY_H

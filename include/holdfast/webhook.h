@@ -1,18 +1,14 @@
 /*
  * Webhooks: tells URLs of the operator that a session waits for an answer, has ended a turn, or
- * that
- * its agent has failed (docs/webhooks.md). Each message is about one event of the log, which it
- * names.
- * So a hook is a cursor into each session's log, like an observer, and unsent messages take no
- * memory.
- * Each URL gets the messages of a session one at a time, the oldest first; the cursor advances when
- * the URL has accepted one, and is written to disk soon after.
+ * that its agent has failed (docs/webhooks.md). Each message is about one event of the log, which
+ * it names. So a hook is a cursor into each session's log, like an observer, and unsent messages
+ * take no memory. Each URL gets the messages of a session one at a time, the oldest first; the
+ * cursor advances when the URL has accepted one, and is written to disk soon after.
  *
  *   DIR/webhooks.jsonl    the cursor of each URL in each session; one sealed line each
  *
  * The functions run on the loop's thread, and only those that say so block. Each URL has a few
- * threads
- * of its own for requests, so that one that does not answer does not delay the others.
+ * threads of its own for requests, so that one that does not answer does not delay the others.
  */
 #ifndef HOLDFAST_WEBHOOK_H
 #define HOLDFAST_WEBHOOK_H
@@ -77,8 +73,7 @@ struct webhooks_config {
 /**
  * Reads the cursors, and begins to send what is due. A new URL is told only of events from now on.
  * Blocks. Returns 0 or a negative errno, with a message in *ret_why that the caller frees; even
- * then
- * *ret_webhooks, if it was set, has to be stopped and destroyed.
+ * then *ret_webhooks, if it was set, has to be stopped and destroyed.
  */
 int webhooks_create(
 	const struct webhooks_config *config, struct webhooks **ret_webhooks, char **ret_why);

@@ -1,9 +1,9 @@
 /*
  * Tokens and logins that several servers on one store share: the lines of access.jsonl are on the
- * shelf, which each server polls for lines of the others. Lines in the file of a data directory
- * when
- * its server starts, which commands have written or the server before it used the shelf, go to the
- * shelf; the file keeps those that `holdfast token list` shows.
+ * shelf, which each server polls for lines of the others. When a server starts, it moves the lines
+ * of its own file to the shelf: those of commands, and those from before it used the shelf. The
+ * file
+ * keeps the lines that `holdfast token list` shows.
  */
 #include "access_internal.h"
 

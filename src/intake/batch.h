@@ -39,8 +39,7 @@ struct batch_entry *batch_find(
 void batch_note(struct batch *batch, size_t i, enum batch_name kind, const char *name);
 /*
  * The checks return 0 or a negative value with the refusal filled in. They set is_known if the
- * entry
- * adds nothing.
+ * entry adds nothing.
  */
 /** keys.c: an entry whose key was used before is known; key_conflict if its content differs. */
 int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal);

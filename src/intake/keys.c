@@ -1,7 +1,6 @@
 /*
  * Idempotency keys: an event whose key was used before adds nothing, whether the first one is in
- * the
- * same batch, not yet durable, or pruned long ago.
+ * the same batch, not yet durable, or pruned long ago.
  */
 #include "batch.h"
 

@@ -364,8 +364,8 @@ static int check_ids(struct matching *m, const json_t *messages, size_t *ret_bad
 
 /**
  * Checks that the first `count` messages are the log's first, in order. A message that causes no
- * event
- * (it is empty, or all its tool calls and results are known) is not in the log, and is skipped.
+ * event (it is empty, or all its tool calls and results are known) is not in the log, and is
+ * skipped.
  */
 static int match_first(struct matching *m, const json_t *messages, size_t count, size_t *ret_bad)
 {

@@ -209,8 +209,7 @@ static const char *read_fork(struct conn *conn, struct http_raw *raw)
 
 /**
  * Reads the content type. If it is absent or invalid, the stream is of bytes, or a fork has the
- * type
- * of its source. Returns false if it is too long, repeated or has control characters.
+ * type of its source. Returns false if it is too long, repeated or has control characters.
  */
 static bool read_type(struct conn *conn, struct http_raw *raw)
 {

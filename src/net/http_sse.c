@@ -43,9 +43,8 @@ _Static_assert(CHUNK_HEAD_MAX <= FRAME_HEADROOM, "a frame has room for the head 
 
 /**
  * Sends bytes that have FRAME_HEADROOM in front of them. The CRLF that ends a chunk is sent in
- * front
- * of the next one, so that the frame's bytes are the same for every receiver (RFC 9112, section
- * 7.1).
+ * front of the next one, so that the frame's bytes are the same for every receiver (RFC 9112,
+ * section 7.1).
  */
 static void put_chunk(struct conn *conn, struct frame *frame, const struct buffer *bytes)
 {

@@ -214,8 +214,7 @@ static bool has_room(struct conn *conn, size_t more)
 
 /**
  * Keeps a piece of an incomplete line. Ends the stream and returns false if all connections
- * together
- * keep too much.
+ * together keep too much.
  */
 static bool keep(struct conn *conn, const char *bytes, size_t len)
 {

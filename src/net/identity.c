@@ -1,7 +1,6 @@
 /*
  * Authentication (proto/access.md): the token or login of a request or WebSocket, and the answers
- * to
- * wrong ones. Host and Origin have been checked before (auth.c).
+ * to wrong ones. Host and Origin have been checked before (auth.c).
  */
 #include "node_internal.h"
 

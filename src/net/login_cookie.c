@@ -1,8 +1,8 @@
 /*
  * The cookies of logins (proto/access.md#the-login-of-a-browser). A browser's own login always has
  * the same name, so that a new one replaces it. Each login of a share link has its own name, so
- * that
- * it exists beside the others: the name ends with a tag derived from the half that the page keeps.
+ * that it exists beside the others: the name ends with a tag derived from the half that the page
+ * keeps.
  */
 #include "net_internal.h"
 

@@ -1,13 +1,11 @@
 /*
  * A cache of translated frames, for doors that speak another protocol than ours, such as the AI SDK
  * or Durable Streams: a frame is translated once for all readers that are at the same place, and
- * the
- * result is kept until the tick ends.
+ * the result is kept until the tick ends.
  *
  * A door describes the place of each reader as bytes. Two readers with the same bytes translate the
  * same frame to the same text, and are at the same place afterwards. The first one that gets a
- * frame
- * translates it and leaves the text here, with the state from which the others continue.
+ * frame translates it and leaves the text here, with the state from which the others continue.
  */
 #ifndef HOLDFAST_SHARED_FRAMES_H
 #define HOLDFAST_SHARED_FRAMES_H

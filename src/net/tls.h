@@ -11,9 +11,8 @@
 struct ssl_ctx_st;
 /**
  * Reads a certificate and its key from PEM files. Blocks; may run on any thread. Returns NULL, with
- * a
- * message in *ret_why, if they cannot be used. Otherwise *ret_warning is NULL or something that the
- * operator should know. The caller frees both strings.
+ * a message in *ret_why, if they cannot be used. Otherwise *ret_warning is NULL or something that
+ * the operator should know. The caller frees both strings.
  */
 struct ssl_ctx_st *tls_keys_load(
 	const char *cert_file, const char *key_file, char **ret_warning, char **ret_why);

@@ -22,8 +22,7 @@ void trace_take(struct conn *conn)
 
 /**
  * How much of a path is logged: up to its third slash or, if the request was refused, its second,
- * or
- * only its first. Somebody may have put a secret in the rest.
+ * or only its first. Somebody may have put a secret in the rest.
  */
 static size_t told_len(const char *path, unsigned status)
 {

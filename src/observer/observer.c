@@ -241,8 +241,8 @@ static struct open_part open_part(const struct observer *o)
 
 /**
  * Switches from loading to live: the load has reached the end of the log. `knows_open`: the
- * observer
- * was sent the text of the open event; if not, later deltas of it are useless and left out.
+ * observer was sent the text of the open event; if not, later deltas of it are useless and left
+ * out.
  */
 static void become_live(struct observer *o, bool knows_open)
 {

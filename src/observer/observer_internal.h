@@ -60,8 +60,7 @@ struct observer {
 
 /**
  * Sends a provisional frame if the observer is live, wants such frames (DELTAS_NONE: all do) and
- * its
- * socket takes it now; otherwise the frame is left out. The frame is borrowed.
+ * its socket takes it now; otherwise the frame is left out. The frame is borrowed.
  */
 void observer_offer(
 	struct observer *observer, enum deltas deltas, uint64_t seq, struct frame *frame);
@@ -96,10 +95,8 @@ struct frame_key {
 struct frame *channel_find_frame(const struct channel *channel, const struct frame_key *key);
 /**
  * Finds the next frame of an observer without looking at the events, if it has been made for
- * another
- * observer with the same position (`key->from`), format, style and `hide`. Fills in the rest of
- * `key`.
- * Returns NULL if there is none.
+ * another observer with the same position (`key->from`), format, style and `hide`. Fills in the
+ * rest of `key`. Returns NULL if there is none.
  */
 struct frame *channel_find_next(
 	const struct channel *channel, struct frame_key *key, unsigned hide);

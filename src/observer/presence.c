@@ -1,8 +1,7 @@
 /*
  * Presence: who is connected to a session (proto/protocol.md#who-is-here). The frame is made when
- * the
- * first observer that asked for it is due it, and shared. While nobody has asked, a connection that
- * comes or goes costs one comparison.
+ * the first observer that asked for it is due it, and shared. While nobody has asked, a connection
+ * that comes or goes costs one comparison.
  */
 #include "observer_internal.h"
 

@@ -1,8 +1,8 @@
 /*
  * A tap is an observer that is another node, on behalf of all who watch the session there
  * (proto/nodes.md). It is a cursor like any observer, but gets frames of its own
- * (holdfast/mirror.h):
- * nothing is hidden from it, and the frames contain all that the node needs to serve its viewers.
+ * (holdfast/mirror.h): nothing is hidden from it, and the frames contain all that the node needs to
+ * serve its viewers.
  */
 #ifndef HOLDFAST_TAP_H
 #define HOLDFAST_TAP_H

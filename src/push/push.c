@@ -3,12 +3,9 @@
  *
  * Messages wait in one queue, ordered by when they are due, with at most one for each login and
  * session: the newest. A few senders, each on a thread of its own, take those that are due, but
- * never
- * two of the same login and session at once, so that the newer one arrives last. A message that is
- * no
- * longer true by then, or whose login has ended, is dropped. One that a push service refuses for
- * the
- * moment goes back into the queue.
+ * never two of the same login and session at once, so that the newer one arrives last. A message
+ * that is no longer true by then, or whose login has ended, is dropped. One that a push service
+ * refuses for the moment goes back into the queue.
  */
 #include "push_internal.h"
 

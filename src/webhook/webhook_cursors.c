@@ -1,9 +1,7 @@
 /*
  * webhooks.jsonl, the file of cursors. A thread of its own appends lines, and rewrites the file
- * without
- * obsolete lines when it has grown large. If a cursor is lost, in a crash of the machine or with a
- * full
- * disk, a message is sent twice, with the same id.
+ * without obsolete lines when it has grown large. If a cursor is lost, in a crash of the machine or
+ * with a full disk, a message is sent twice, with the same id.
  */
 #include "webhook_internal.h"
 

@@ -57,8 +57,8 @@ struct cursor_line {
 };
 /**
  * Reads the file, and visits the newest lines: first the hooks, then their cursors. Damaged lines
- * are
- * logged and ignored. Blocks. Returns 0 or a negative errno, with *ret_why that the caller frees.
+ * are logged and ignored. Blocks. Returns 0 or a negative errno, with *ret_why that the caller
+ * frees.
  */
 int cursors_open(uv_loop_t *loop, const char *data_dir,
 	void (*visit)(void *arg, const struct cursor_line *line), void *arg,

@@ -1,11 +1,9 @@
 /*
  * Delivers the messages of a hook. Sessions with new events wait in one list, ordered by when they
- * are
- * due, from which a few senders take them. A sender looks for the next event that causes a message,
- * in
- * memory or on disk, sends the message, and puts the session back if more events follow. If a
- * delivery
- * fails, the session is due again after a pause; its later messages wait behind that one.
+ * are due, from which a few senders take them. A sender looks for the next event that causes a
+ * message, in memory or on disk, sends the message, and puts the session back if more events
+ * follow. If a delivery fails, the session is due again after a pause; its later messages wait
+ * behind that one.
  */
 #include "webhook_internal.h"
 
@@ -64,8 +62,7 @@ static void take_out(struct track *track)
 
 /**
  * Records whether the session's message fails (`why` NULL: no longer). Logs when the first session
- * of
- * a hook begins to fail, and when the last one has recovered.
+ * of a hook begins to fail, and when the last one has recovered.
  */
 static void set_failing(struct track *track, const char *why)
 {
