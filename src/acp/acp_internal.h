@@ -52,7 +52,7 @@ struct acp_process {
 	int spawn_error;
 	bool overflowed;
 	char *over; /* which limit the box exceeded, in words; NULL: none */
-	enum limit limit; /* the limit that the newest such child exceeded */
+	enum limit limit; /* exceeded by the newest child that exceeded one */
 	bool delay_untold;
 	unsigned failures; /* consecutive failures without an answered turn in between */
 	bool rested; /* the delay before the next start is over */

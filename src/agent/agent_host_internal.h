@@ -1,6 +1,4 @@
-/*
- * Shared by the files of the agent host.
- */
+/* Shared by the files of the agent host. */
 #ifndef HOLDFAST_AGENT_HOST_INTERNAL_H
 #define HOLDFAST_AGENT_HOST_INTERNAL_H
 

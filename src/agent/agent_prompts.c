@@ -1,6 +1,4 @@
-/*
- * Passes prompts, with their images and files, to agents.
- */
+/* Passes prompts, with their images and files, to agents. */
 #include "agent_host_internal.h"
 
 #include "holdfast/session.h"

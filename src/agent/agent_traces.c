@@ -1,6 +1,4 @@
-/*
- * Remembers the trace of the request that brought a prompt, until the agent gets the prompt.
- */
+/* Remembers the trace of the request that brought a prompt, until the agent gets the prompt. */
 #include "agent_host_internal.h"
 
 #include "holdfast/traceparent.h"

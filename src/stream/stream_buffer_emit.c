@@ -1,6 +1,4 @@
-/*
- * Turns what the stream buffer has kept into events, in seq order.
- */
+/* Turns what the stream buffer has kept into events, in seq order. */
 #include "stream_buffer_internal.h"
 
 #include <assert.h>

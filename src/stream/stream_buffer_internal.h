@@ -1,6 +1,4 @@
-/*
- * Shared by the files of the stream buffer.
- */
+/* Shared by the files of the stream buffer. */
 #ifndef HOLDFAST_STREAM_BUFFER_INTERNAL_H
 #define HOLDFAST_STREAM_BUFFER_INTERNAL_H
 

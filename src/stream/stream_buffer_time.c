@@ -1,6 +1,4 @@
-/*
- * The time rules: stream_buffer_deadline() and stream_buffer_due().
- */
+/* The time rules: stream_buffer_deadline() and stream_buffer_due(). */
 #include "stream_buffer_internal.h"
 
 #include "holdfast/inline_guard.h"

@@ -1,6 +1,4 @@
-/*
- * The process of agent_files.h: executes one job after the other until stdin ends.
- */
+/* The process of agent_files.h: executes one job after the other until stdin ends. */
 #include "holdfast/agent_files.h"
 
 #include "workspace_internal.h"

@@ -1,6 +1,4 @@
-/*
- * The open tool calls of a turn.
- */
+/* The open tool calls of a turn. */
 #include "agent.h"
 
 #include <stdio.h>

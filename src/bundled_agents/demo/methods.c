@@ -1,6 +1,4 @@
-/*
- * Handles the requests of the client. Each method answers the request `id`, now or later.
- */
+/* Handles the requests of the client. Each method answers the request `id`, now or later. */
 #include "agent.h"
 
 #include <stdio.h>

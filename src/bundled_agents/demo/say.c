@@ -1,6 +1,4 @@
-/*
- * Says the text of a turn: the text of its steps, token by token.
- */
+/* Says the text of a turn: the text of its steps, token by token. */
 #include "agent.h"
 #include "token.h"
 
