@@ -74,21 +74,37 @@ static void append_trace(struct buffer *out, const char *text)
 	}
 }
 
-/** Writes the line with one call, so that lines of several threads do not mix. */
-static void print_json(const char *level, const char *text, uint64_t left_out)
+/** Prints a line; no level: of diag_say(). `left_out` like it were suppressed before. */
+__attribute__((format(printf, 3, 0))) static void print_line(
+	const char *level, uint64_t left_out, const char *fmt, va_list args)
 {
-	struct buffer out = {0};
+	char text[2048];
 	struct buffer clean = {0};
-	diag_clean(&clean, text, strlen(text));
-	append_time(&out);
-	buffer_printf(&out, ",\"level\":\"%s\",\"msg\":", level);
-	buffer_append_json(&out, clean.data ? clean.data : "", clean.len);
-	append_session(&out, text);
-	append_trace(&out, text);
-	if (left_out) {
-		buffer_printf(&out, ",\"left_out\":%" PRIu64, left_out);
+	struct buffer out = {0};
+	int len = vsnprintf(text, sizeof(text), fmt, args);
+	/* Parts of a message can come from outside. */
+	diag_clean(&clean, text, len < 0 ? 0 : strnlen(text, sizeof(text)));
+	const char *shown = buffer_cstr(&clean);
+	if (diag_is_json) {
+		append_time(&out);
+		buffer_printf(&out, ",\"level\":\"%s\",\"msg\":", level ? level : "info");
+		buffer_append_json(&out, shown, clean.len);
+		append_session(&out, shown);
+		append_trace(&out, shown);
+		if (left_out) {
+			buffer_printf(&out, ",\"left_out\":%" PRIu64, left_out);
+		}
+		buffer_append_char(&out, '}');
+	} else {
+		buffer_printf(
+			&out, "holdfast: %s%s%s", level ? level : "", level ? ": " : "", shown);
+		if (left_out) {
+			buffer_printf(
+				&out, " (and %" PRIu64 " more like this before it)", left_out);
+		}
 	}
-	buffer_append_str(&out, "}\n");
+	buffer_append_char(&out, '\n');
+	/* One call, so that lines of several threads do not mix. */
 	fwrite(out.data, 1, out.len, stderr);
 	buffer_finish(&clean);
 	buffer_finish(&out);
@@ -96,35 +112,13 @@ static void print_json(const char *level, const char *text, uint64_t left_out)
 
 void diag_say(const char *fmt, ...)
 {
-	char text[2048];
 	va_list args;
 	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
+	print_line(NULL, 0, fmt, args);
 	va_end(args);
-	if (diag_is_json) {
-		print_json("info", text, 0);
-	} else {
-		fprintf(stderr, "holdfast: %s\n", text);
-	}
 }
 
-/** Prints a line; `left_out` like it were suppressed before. */
-static void print_line(enum diag_level level, uint64_t left_out, const char *fmt, va_list args)
-{
-	static const char *const names[] = {"error", "warning", "info", "debug"};
-	char text[2048];
-	char more[64] = "";
-	vsnprintf(text, sizeof(text), fmt, args);
-	if (diag_is_json) {
-		print_json(names[level], text, left_out);
-		return;
-	}
-	if (left_out > 0) {
-		snprintf(more, sizeof(more), " (and %" PRIu64 " more like this before it)",
-			left_out);
-	}
-	fprintf(stderr, "holdfast: %s: %s%s\n", names[level], text, more);
-}
+static const char *const names[] = {"error", "warning", "info", "debug"};
 
 void diag(enum diag_level level, const char *fmt, ...)
 {
@@ -133,7 +127,7 @@ void diag(enum diag_level level, const char *fmt, ...)
 	}
 	va_list args;
 	va_start(args, fmt);
-	print_line(level, 0, fmt, args);
+	print_line(names[level], 0, fmt, args);
 	va_end(args);
 }
 
@@ -156,7 +150,7 @@ void diag_limited(struct diag_limit *limit, enum diag_level level, const char *f
 	}
 	va_list args;
 	va_start(args, fmt);
-	print_line(level, left_out, fmt, args);
+	print_line(names[level], left_out, fmt, args);
 	va_end(args);
 }
 

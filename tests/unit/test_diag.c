@@ -26,15 +26,33 @@ static void one_line_in_ten_seconds(void **state)
 	assert_int_equal(left_out, 1);
 }
 
-static void what_is_left_out_is_counted(void **state)
+/** Sends what is printed to a file, until end_catch(). */
+static int begin_catch(int *ret_kept)
 {
 	char path[] = "/tmp/holdfast-diag-XXXXXX";
-	char text[512] = "";
-	struct diag_limit limit = {0};
-	int kept = dup(STDERR_FILENO);
 	int fd = mkstemp(path);
-	assert_true(kept >= 0 && fd >= 0);
+	*ret_kept = dup(STDERR_FILENO);
+	assert_true(*ret_kept >= 0 && fd >= 0);
+	unlink(path);
 	dup2(fd, STDERR_FILENO);
+	return fd;
+}
+
+static void end_catch(int fd, int kept, char *ret, size_t size)
+{
+	dup2(kept, STDERR_FILENO);
+	close(kept);
+	memset(ret, 0, size);
+	assert_true(pread(fd, ret, size - 1, 0) > 0);
+	close(fd);
+}
+
+static void what_is_left_out_is_counted(void **state)
+{
+	char text[512];
+	struct diag_limit limit = {0};
+	int kept;
+	int fd = begin_catch(&kept);
 	for (int i = 0; i < 3; i++) {
 		diag_limited(&limit, DIAG_WARN, "number %d", i);
 	}
@@ -42,13 +60,41 @@ static void what_is_left_out_is_counted(void **state)
 	diag_limited(&limit, DIAG_DEBUG, "never");
 	limit.next_ms = 0;
 	diag_limited(&limit, DIAG_WARN, "the last");
-	dup2(kept, STDERR_FILENO);
-	close(kept);
-	assert_true(pread(fd, text, sizeof(text) - 1, 0) > 0);
-	close(fd);
-	unlink(path);
+	end_catch(fd, kept, text, sizeof(text));
 	assert_string_equal(text, "holdfast: warning: number 0\n"
 				  "holdfast: warning: the last (and 2 more like this before it)\n");
+}
+
+static void text_from_outside_makes_no_line_and_no_colour(void **state)
+{
+	char text[1024];
+	struct diag_limit limit = {0};
+	const char *dirty = "a\nholdfast: error: b\x1b[2J\x1b]0;title\ac\xc2\x9b"
+			    "31md\xff\r";
+	int kept;
+	int fd = begin_catch(&kept);
+	diag(DIAG_WARN, "got %s", dirty);
+	diag_limited(&limit, DIAG_WARN, "got %s", dirty);
+	diag_say("got %s", dirty);
+	end_catch(fd, kept, text, sizeof(text));
+	assert_string_equal(text, "holdfast: warning: got a holdfast: error: bc31md? \n"
+				  "holdfast: warning: got a holdfast: error: bc31md? \n"
+				  "holdfast: got a holdfast: error: bc31md? \n");
+}
+
+static void long_lines_are_cut(void **state)
+{
+	char text[4096];
+	char expected[4096];
+	char many[3000];
+	int kept;
+	memset(many, 'x', sizeof(many) - 1);
+	many[sizeof(many) - 1] = '\0';
+	int fd = begin_catch(&kept);
+	diag_say("%s", many);
+	end_catch(fd, kept, text, sizeof(text));
+	snprintf(expected, sizeof(expected), "holdfast: %.2047s\n", many);
+	assert_string_equal(text, expected);
 }
 
 int main(void)
@@ -56,6 +102,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_line_in_ten_seconds),
 		cmocka_unit_test(what_is_left_out_is_counted),
+		cmocka_unit_test(text_from_outside_makes_no_line_and_no_colour),
+		cmocka_unit_test(long_lines_are_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
