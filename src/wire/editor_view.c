@@ -263,11 +263,15 @@ static void see_state(struct editor_view *view, const char *type, const struct j
 	}
 	if (strcmp(type, "x-acp-modes") == 0 || strcmp(type, "x-acp-current_mode_update") == 0) {
 		keep_json(view, &view->mode, mode ? json_span_get(data, "current_mode_id") : NULL);
-		editor_waits_see_setting(view, EDITOR_MODE, mode, out);
+		if (mode) {
+			editor_waits_see_setting(view, EDITOR_MODE, mode, out);
+		}
 	} else if (strcmp(type, "x-acp-models") == 0) {
 		keep_json(
 			view, &view->model, model ? json_span_get(data, "current_model_id") : NULL);
-		editor_waits_see_setting(view, EDITOR_MODEL, model, out);
+		if (model) {
+			editor_waits_see_setting(view, EDITOR_MODEL, model, out);
+		}
 	} else if (strcmp(type, "x-acp-config_option_update") == 0) {
 		keep_json(view, &view->options, json_span_get(data, "config_options"));
 		editor_waits_see_setting(view, EDITOR_OPTION, NULL, out);
