@@ -31,6 +31,9 @@ static char *decode(const char *text, size_t len, size_t *ret_len)
 		return NULL;
 	}
 	size_t padding = text[len - 1] != '=' ? 0 : text[len - 2] != '=' ? 1 : 2;
+	if (memchr(text, '=', len - padding)) { /* EVP_DecodeBlock() takes it for an 'A' */
+		return NULL;
+	}
 	char *bytes = xmalloc(len / 4 * 3);
 	int n = EVP_DecodeBlock((unsigned char *)bytes, (const unsigned char *)text, (int)len);
 	if (n < 0 || (size_t)n != len / 4 * 3) { /* fewer bytes: whitespace around the text */
