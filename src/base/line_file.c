@@ -94,10 +94,12 @@ int line_file_replace(const char *path, const struct buffer *lines)
 	if (fd >= 0) {
 		close(fd);
 	}
-	int dir_fd = r == 0 ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (dir_fd >= 0) {
-		r = fsync(dir_fd) < 0 ? -errno : 0;
-		close(dir_fd);
+	if (r == 0) {
+		int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = dir_fd < 0 || fsync(dir_fd) < 0 ? -errno : 0;
+		if (dir_fd >= 0) {
+			close(dir_fd);
+		}
 	}
 	free(name);
 	free(dir);
