@@ -46,10 +46,5 @@ const struct agent_entry *agent_list_find(const struct agent_list *list, const c
  * Free it with agent_env_free().
  */
 char **agent_entry_env(const struct agent_entry *entry, char *const *from, char *const *common);
-/**
- * Whether a directory is one of the roots or below one. The path must be absolute, without "." and
- * "..".
- */
-bool agent_entry_has(const struct agent_entry *entry, const char *path);
 
 #endif

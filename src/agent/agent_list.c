@@ -1,7 +1,6 @@
 #include "holdfast/agent_list.h"
 
 #include "holdfast/agent_env.h"
-#include "holdfast/beneath.h"
 #include "holdfast/buffer.h"
 
 #include <stdlib.h>
@@ -258,16 +257,6 @@ const struct agent_entry *agent_list_find(const struct agent_list *list, const c
 		}
 	}
 	return NULL;
-}
-
-bool agent_entry_has(const struct agent_entry *entry, const char *path)
-{
-	for (char **root = entry->roots; *root; root++) {
-		if (path_is_within(path, *root)) {
-			return true;
-		}
-	}
-	return false;
 }
 
 char **agent_entry_env(const struct agent_entry *entry, char *const *from, char *const *common)
