@@ -6,15 +6,14 @@
  *   DIR/url             the addresses at which people and commands reach the server
  *   DIR/push-key        identifies the server to push services
  *   DIR/access.jsonl    created tokens, revocations, logins and their push subscriptions, one
- * sealed
- *                       line each
+ *                       sealed line each
  *
  * With a shelf (shelf.h), which several servers share, the secrets and all lines are on the shelf.
  * The files of secrets are then copies, and access.jsonl has only created tokens and revocations.
  *
  * All files have mode 0600. The functions run on the loop's thread, and only those that say so
  * block. `done` callbacks are called once, on the loop, with 0 when the change is durable or with a
- * negative errno; `done` may be NULL.
+ * negative errno.
  */
 #ifndef HOLDFAST_ACCESS_H
 #define HOLDFAST_ACCESS_H
@@ -83,7 +82,10 @@ struct login_halves {
 /* Writes a short tag, derived from a half without revealing it. */
 #define LOGIN_TAG_SIZE 9
 void access_tag(const char *half, char ret_tag[LOGIN_TAG_SIZE]);
-/** Creates a login from the grant of a token that was checked, with which it also expires. */
+/**
+ * Creates a login from the grant of a token that was checked, with which it also expires. If there
+ * are no random numbers, `done` is called before this returns.
+ */
 void access_login(struct access *access, struct grant *grant, struct login_halves *ret_halves,
 	void (*done)(void *arg, int status), void *arg);
 /** Checks a login, like access_check(). */

@@ -59,6 +59,7 @@ const char *push_fault(const struct push *push, const struct push_subscription *
 
 /** A session has changed: queues messages if it has begun to wait or has ended its turn. */
 void push_session_changed(struct push *push, const char *session_id, const char *status);
+/** A session was deleted: its messages in the queue are dropped. */
 void push_session_deleted(struct push *push, const char *session_id);
 /** Sets the gauges about push messages. */
 void push_count(struct push *push);

@@ -2,8 +2,7 @@
  * Tokens and logins that several servers on one store share: the lines of access.jsonl are on the
  * shelf, which each server polls for lines of the others. When a server starts, it moves the lines
  * of its own file to the shelf: those of commands, and those from before it used the shelf. The
- * file
- * keeps the lines that `holdfast token list` shows.
+ * file keeps the lines that `holdfast token list` shows.
  */
 #include "access_internal.h"
 

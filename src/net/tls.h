@@ -42,9 +42,8 @@ struct ssl_st *tls_create(struct tls_engine *engine);
 void tls_destroy(struct ssl_st *tls);
 /**
  * Decrypts the bytes that came from the wire, all of them, and appends the result to `plain`.
- * Returns
- * 0, -ECONNRESET if the peer has ended its side, -EPROTONOSUPPORT if it speaks HTTP without TLS, or
- * -EPROTO for any other error; after an error only the bytes in tls_out() may be sent.
+ * Returns 0, -ECONNRESET if the peer has ended its side, -EPROTONOSUPPORT if it speaks HTTP without
+ * TLS, or -EPROTO for any other error, after which only the bytes in tls_out() may be sent.
  */
 int tls_take(struct tls_engine *engine, struct ssl_st *tls, const char *bytes, size_t len,
 	struct buffer *plain);
