@@ -1,11 +1,11 @@
 /*
- * Raw streams: the second kind of log in a data directory, for clients of Durable Streams that write
- * (docs/durable-streams.md#streams-of-your-own). A stream has a name and holds either bytes or JSON
- * messages. It can be appended to, read from any position, forked, closed and deleted; it is also
- * deleted when it expires.
+ * Raw streams: the second kind of log in a data directory, for clients of Durable Streams that
+ * write (docs/durable-streams.md#streams-of-your-own). A stream has a name and holds either bytes
+ * or JSON messages. It can be appended to, read from any position, forked, closed and deleted; it
+ * is also deleted when it expires.
  *
  *   DIR/streams/journal/<number>.raw   all changes in order, in batches; one fdatasync for each
- *   DIR/streams/data/<id>              the bytes of one stream; of a fork, those after the fork point
+ *   DIR/streams/data/<id>              the bytes of one stream; of a fork, those after its start
  *
  * As with sessions, a change counts once its batch is durable. raw_wait() reports that moment, and
  * readers see nothing earlier. All functions run on the loop's thread; only raw_open() and
@@ -85,9 +85,7 @@ enum raw_result {
 	RAW_FAILED, /* the disk cannot be written or read, or the stream is damaged */
 };
 
-/**
- * The result of a request. It depends on earlier changes, so send it only once `lsn` is durable.
- */
+/** The result of a request. It depends on earlier changes: send it once `lsn` is durable. */
 struct raw_answer {
 	enum raw_result result;
 	enum limit limit; /* RAW_LIMIT */
@@ -131,12 +129,17 @@ struct raw_append {
 	size_t len;
 };
 /**
- * Checks everything of an append except its bytes and the limits, and changes nothing. The caller
- * can so reject invalid bytes after all other errors.
+ * Checks an append except for its bytes and the limits, and appends nothing. So a caller can report
+ * these errors before it looks at the bytes.
  */
 void raw_check_append(
 	struct raw_store *store, const struct raw_append *append, struct raw_answer *ret);
+/** Appends to a stream, closes it, or both. The answer is final once `ret->lsn` is durable. */
 void raw_append(struct raw_store *store, const struct raw_append *append, struct raw_answer *ret);
+/**
+ * Deletes a stream, also a damaged one. The result is RAW_DONE, RAW_NOT_FOUND, RAW_GONE or
+ * RAW_FAILED, and is final once `ret->lsn` is durable.
+ */
 void raw_delete(struct raw_store *store, const char *name, struct raw_answer *ret);
 
 /** A wait for the batch `lsn` to become durable. Zeroed: idle. */
@@ -149,8 +152,12 @@ struct raw_wait {
 	 */
 	void (*done)(struct raw_wait *wait, int status);
 };
-/** Begins to wait. Returns false if the batch is durable already; done() is then not called. */
+/**
+ * Begins to wait for wait->lsn. Returns false if the batch is durable already; done() is then not
+ * called.
+ */
 bool raw_wait(struct raw_store *store, struct raw_wait *wait);
+/** Ends a wait without a call of done(). Does nothing if it is idle. */
 void raw_wait_cancel(struct raw_wait *wait);
 
 /** The durable state of a stream, as readers see it. Strings are valid until the next loop tick. */
@@ -180,6 +187,7 @@ struct raw_page {
 	void *shown; /* encoded form that one reader made for all; NULL: not yet */
 	void (*drop_shown)(void *shown);
 };
+/** Drops a reference; the last one frees the page. */
 void raw_page_unref(struct raw_page *page);
 
 struct raw_read;
@@ -193,8 +201,8 @@ struct raw_read;
 struct raw_read *raw_read(struct raw_store *store, const char *name, uint64_t from, bool keeps_text,
 	void (*done)(void *arg, struct raw_page *page, int status), void *arg);
 /**
- * Finds the position `count` messages after `from`. done() gets it in page->to, or -EINVAL if the
- * stream has fewer messages.
+ * Finds the position `count` messages after `from`. done() gets it in page->to, or an
+ * error as in raw_read(); -EINVAL also if the stream has fewer messages.
  */
 struct raw_read *raw_find(struct raw_store *store, const char *name, uint64_t from, uint64_t count,
 	void (*done)(void *arg, struct raw_page *page, int status), void *arg);
@@ -213,6 +221,7 @@ struct raw_watch {
 };
 /** Begins a watch. raw_look() must just have returned RAW_DONE for `name`. */
 void raw_watch_begin(struct raw_store *store, const char *name, struct raw_watch *watch);
+/** Ends a watch. Does nothing if it has not begun (zeroed) or has ended. */
 void raw_watch_end(struct raw_watch *watch);
 
 #endif

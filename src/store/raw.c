@@ -475,7 +475,7 @@ static void handle_sweep(uv_timer_t *timer)
 	if (store->is_failing) {
 		return;
 	}
-	/* A removal can also remove sources, which are older: they precede the stream in the list. */
+	/* A removal can also remove sources; being older, they precede the stream in the list. */
 	list_for_each_safe(link, tmp, &store->state->streams) {
 		struct raw_stream *stream = list_entry(link, struct raw_stream, link);
 		if (!stream->is_deleted && is_over(store, stream)) {

@@ -41,7 +41,7 @@ struct raw_producer {
 /** A stream: its state after all records so far, and how much of that is durable. */
 struct raw_stream {
 	struct list link; /* in state.streams, in order of creation */
-	struct list changed_link; /* store.changed; self otherwise */
+	struct list changed_link; /* in store.changed or store.in_flight; self otherwise */
 	uint64_t id;
 	char *name;
 	char *type;

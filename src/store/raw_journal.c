@@ -141,7 +141,9 @@ static int write_pieces(struct raw_journal *journal)
 	return r;
 }
 
-/** Syncs the batch if batches are synced, or if it removes streams, whose files are deleted next. */
+/**
+ * Syncs the batch if batches are synced, or if it removes streams, whose files are deleted next.
+ */
 static int sync_journal(const struct raw_journal *journal)
 {
 	bool syncs = !journal->is_relaxed || journal->flight_removal_count;
@@ -149,8 +151,9 @@ static int sync_journal(const struct raw_journal *journal)
 }
 
 /**
- * Closes the open segment and creates the next one, which begins with journal.begin. Both are synced
- * even if batches are not: the older segments are deleted next, and recovery needs what they had.
+ * Closes the open segment and creates the next one, which begins with journal.begin. Both are
+ * synced even if batches are not: the older segments are deleted next, and recovery needs what they
+ * had.
  */
 static int begin_segment(struct raw_journal *journal)
 {
@@ -197,7 +200,9 @@ static void remove_files(struct raw_journal *journal)
 	}
 }
 
-/** Syncs the newest segment found: the server that wrote it may have been stopped before its sync. */
+/**
+ * Syncs the newest segment found: the server that wrote it may have been stopped before its sync.
+ */
 static int sync_found(const struct raw_journal *journal)
 {
 	char name[RAW_FILE_NAME_SIZE];

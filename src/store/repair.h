@@ -26,7 +26,7 @@ struct repair;
  * its readable events are taken and log->repair is set. Returns 0 or a negative errno.
  */
 int repair_look(struct session_log *log, bool has_metadata, const char *why);
-/** Takes an event that the journal's replay has made again, to fill a gap. */
+/** Takes an event that replay of the journal has reproduced, to fill a gap. */
 void repair_take_event(struct session_log *log, const struct event_view *view);
 /** Notes that the journal has lost inputs of the session, and so an unknown number of events. */
 void repair_note_journal(struct session_log *log, const char *why);
