@@ -117,7 +117,7 @@ static void check_line(
 	struct event_view view;
 	if (event_parse_line(line, len, &view) < 0) {
 		tell_line(sc, lines, len,
-			"the checksum is wrong, or it is no event; seq %llu should be here",
+			"the checksum is wrong, or it is not an event; expected seq %llu",
 			(unsigned long long)sc->next_seq);
 		sc->next_seq++;
 		return;
@@ -131,7 +131,7 @@ static void check_line(
 			(unsigned long long)view.seq);
 	}
 	if (view.seq != sc->next_seq) {
-		tell_line(sc, lines, len, "seq %llu should be here, and it is %llu",
+		tell_line(sc, lines, len, "expected seq %llu, found %llu",
 			(unsigned long long)sc->next_seq, (unsigned long long)view.seq);
 	}
 	sc->events++;

@@ -125,14 +125,14 @@ static int see_line(void *arg, uint64_t seq, const char *line, size_t len)
 	note_progress(sc, len + 1);
 	if (seq != sc->next_seq) {
 		char what[96];
-		snprintf(what, sizeof(what), "seq %llu should be here, and it is %llu",
+		snprintf(what, sizeof(what), "expected seq %llu, found %llu",
 			(unsigned long long)sc->next_seq, (unsigned long long)seq);
 		tell_event(sc, seq, what);
 	}
 	sc->next_seq = seq + 1;
 	sc->bytes += seq <= sc->meta.max_seq ? len + 1 : 0;
 	if (event_parse_line(line, len, &view) < 0) {
-		tell_event(sc, seq, "the checksum is wrong, or it is no event");
+		tell_event(sc, seq, "the checksum is wrong, or it is not an event");
 		return 0;
 	}
 	if (view.seq != seq) {
@@ -184,7 +184,7 @@ static int see_record(void *arg, uint64_t n, const struct record *record)
 	} else if (!sc->last_n && record->kind != RECORD_SNAPSHOT) {
 		tell(sc, part, "the session's first record is not a snapshot");
 	} else if (sc->last_n && n != sc->last_n + 1) {
-		tell(sc, part, "record %llu should be here", (unsigned long long)sc->last_n + 1);
+		tell(sc, part, "expected record %llu", (unsigned long long)sc->last_n + 1);
 	}
 	buffer_finish(&what);
 	sc->last_n = n;

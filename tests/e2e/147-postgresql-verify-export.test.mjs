@@ -72,8 +72,8 @@ test('what is damaged in a database is told, and export goes on behind it', asyn
 	const done = await run(1, 'verify', address);
 	const told = Object.fromEntries(ids.map((id) => [id, done.stdout.split('\n').filter((text) => text.startsWith(`session ${id}, `))]));
 	assert.deepEqual(told.good, []);
-	assert.match(told.line[0], /event 4: the checksum is wrong, or it is no event/);
-	assert.match(told.hole[0], /event 4: seq 3 should be here, and it is 4/);
+	assert.match(told.line[0], /event 4: the checksum is wrong, or it is not an event/);
+	assert.match(told.hole[0], /event 4: expected seq 3, found 4/);
 	assert.match(told.names[0], /names: line \d+, byte \d+: the checksum is wrong, or it is not a name/);
 	assert.match(told.metadata[0], /metadata: its checksum is wrong/);
 	assert.match(told.blob[0], /blob [0-9a-f]{64}: its contents do not match the hash in its name/);

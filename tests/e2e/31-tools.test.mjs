@@ -81,15 +81,15 @@ const at = (bytes, text) => {
 const DAMAGE = {
 	'a changed byte in a line of the log': [
 		(dir) => edit(dir, LOG, (b) => void (b[at(b, 'Two.')] ^= 1)),
-		[/^sessions\/done\/events\.jsonl: line 2, byte \d+: the checksum is wrong, .*seq 2 should be here$/],
+		[/^sessions\/done\/events\.jsonl: line 2, byte \d+: the checksum is wrong, .*expected seq 2$/],
 	],
 	'a line that is missing': [
 		(dir) => edit(dir, LOG, (b) => b.toString().split('\n').filter((_, i) => i !== 1).join('\n')),
-		[/^sessions\/done\/events\.jsonl: line 2, byte \d+: seq 2 should be here, and it is 3$/],
+		[/^sessions\/done\/events\.jsonl: line 2, byte \d+: expected seq 2, found 3$/],
 	],
 	'a line that is there twice': [
 		(dir) => edit(dir, LOG, (b) => b.toString().split('\n').flatMap((l, i) => (i === 1 ? [l, l] : [l])).join('\n')),
-		[/^sessions\/done\/events\.jsonl: line 3, byte \d+: seq 3 should be here, and it is 2$/],
+		[/^sessions\/done\/events\.jsonl: line 3, byte \d+: expected seq 3, found 2$/],
 	],
 	'a log that ends before what is certain': [
 		(dir) => truncateSync(join(dir, LOG), at(readFileSync(join(dir, LOG)), '{"seq":4')),
