@@ -128,7 +128,7 @@ void raw_state_delete(struct raw_state *state, struct raw_stream *stream,
 	void (*gone)(void *arg, struct raw_stream *stream), void *arg);
 
 /* raw_record.c */
-/* raw_put_…() append one record to `out`. */
+/* raw_put_…() append one record to `out`. raw_put_stream() also updates stream->noted_ms. */
 void raw_put_stream(struct buffer *out, struct raw_stream *stream);
 /** Appends a snapshot of the state: the records RAW_RESET to RAW_BEGIN. */
 void raw_put_state(struct buffer *out, const struct raw_state *state);

@@ -59,7 +59,10 @@ bool recover_set_aside(struct store *store, int from_fd, const char *name, const
 int recover_look_at_segments(struct recovery *rec);
 /** Lists the segments on disk in rec->segments. */
 int recover_list_segments(struct recovery *rec);
-/** Visits all records in order. Cuts off a torn tail, unless rec->only_looks. */
+/**
+ * Visits all records in order. Unless rec->only_looks, cuts off a torn tail and deletes newer
+ * segments that do not count.
+ */
 int recover_walk_journal(struct recovery *rec, visit_record visit);
 /**
  * Makes durable what the journal contains: the server that wrote it may have been stopped before

@@ -46,8 +46,8 @@ void repair_remove_rest(int dir_fd, const char *name);
 /** Moves sessions that were set aside back to sessions/. */
 int repair_bring_back(struct recovery *rec);
 /**
- * Links the segments with records of a session that is about to be set aside into its folder, since
- * the journal will delete them.
+ * Called before a session is set aside. If the journal has records of it, links all segments into
+ * its folder, since the journal will delete them.
  */
 void repair_keep_records(struct recovery *rec, const char *id);
 /** Replays the records kept in the session's folder. *ret_had: it has some. */
