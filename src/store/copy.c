@@ -224,17 +224,15 @@ static int copy_damaged(struct copying *c, const char *id)
 	return r;
 }
 
-/** Copies or links metadata.json, names and log. *ret_new: the copy did not have this state yet. */
-static int copy_lines(struct copying *c, const char *id, struct buffer *meta, bool *ret_new)
+/** Copies or links metadata.json, names and log. */
+static int copy_lines(struct copying *c, const char *id, struct buffer *meta)
 {
 	int r = -EBADMSG;
-	*ret_new = false;
 	for (int attempt = 0; r == -EBADMSG && attempt < SESSION_ATTEMPTS; attempt++) {
 		r = read_metadata(c->files->sessions_fd, id, meta);
 		if (r < 0 || has_same(c->to_sessions_fd, id, meta)) {
 			return r;
 		}
-		*ret_new = true;
 		if (has_same(c->before_sessions_fd, id, meta) && link_session(c, id)) {
 			c->copy->linked++;
 			return 0;
@@ -246,13 +244,12 @@ static int copy_lines(struct copying *c, const char *id, struct buffer *meta, bo
 
 static int copy_session(struct copying *c, const char *id, struct buffer *meta)
 {
-	bool is_new;
 	int r = read_metadata(c->files->sessions_fd, id, meta);
 	if (r == -ENOENT) {
 		return 0; /* it is being created, and the journal has it; or it was just deleted */
 	}
 	r = r < 0 ? r : make_dir(c->to_sessions_fd, id);
-	r = r < 0 ? r : copy_lines(c, id, meta, &is_new);
+	r = r < 0 ? r : copy_lines(c, id, meta);
 	r = r < 0 ? r : copy_blobs(c, id);
 	if (r == -ENOENT) {
 		remove_folder(c->to_sessions_fd, id);

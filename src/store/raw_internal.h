@@ -215,7 +215,6 @@ struct raw_journal {
 	struct raw_found found; /* its result */
 	int result;
 	int begin_result; /* result of beginning a segment after the batch */
-	bool is_in_doubt; /* a batch that failed might still be there after a crash */
 	int fd; /* of the open segment; -1: none before recovery has begun one */
 	uint64_t segment; /* number of the newest segment */
 	uint64_t oldest; /* number of the oldest segment that might be on disk */

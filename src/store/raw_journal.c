@@ -184,11 +184,15 @@ static int write_batch(struct raw_journal *journal)
 	return r < 0 ? r : sync_journal(journal);
 }
 
-/** Removes a failed batch from the segment: it is refused, so a crash must not bring it back. */
+/**
+ * Removes a failed batch from the segment: it is refused, so a crash must not bring it back. If this
+ * fails as well, it may.
+ */
 static void take_back(struct raw_journal *journal)
 {
-	journal->is_in_doubt = disk->ftruncate(journal->fd, (off_t)journal->size) < 0 ||
-			       disk->fdatasync(journal->fd) < 0;
+	if (disk->ftruncate(journal->fd, (off_t)journal->size) == 0) {
+		(void)!disk->fdatasync(journal->fd);
+	}
 }
 
 static void remove_files(struct raw_journal *journal)
@@ -262,7 +266,6 @@ void raw_journal_run(void *arg)
 {
 	struct raw_store *store = arg;
 	struct raw_journal *journal = &store->journal;
-	journal->is_in_doubt = false;
 	journal->result = journal->reopens ? reopen(store) : write_all(journal);
 }
 
