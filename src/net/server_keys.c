@@ -70,7 +70,7 @@ static void work_done(uv_work_t *req, int status)
 	if (job->keys) {
 		transport_use_keys(server->transport, job->keys);
 		job->keys = NULL;
-		diag(DIAG_INFO, "new connections use the certificate in %s now", job->cert);
+		diag(DIAG_INFO, "new connections now use the certificate in %s", job->cert);
 	} else {
 		diag(DIAG_ERROR, "the old certificate stays in use: %s", job->why);
 	}

@@ -245,7 +245,7 @@ test('verify finds one whose bytes have changed', async (t) => {
 	writeFileSync(join(server.dataDir, 'sessions/one/blobs/notes.txt'), 'x');
 	const { code, stdout } = await runToEnd(['verify', server.dataDir]);
 	assert.equal(code, 1);
-	assert.match(stdout, new RegExp(`^sessions/one/blobs/${blob}: its bytes are not`, 'm'));
+	assert.match(stdout, new RegExp(`^sessions/one/blobs/${blob}: its contents do not match the hash in its name`, 'm'));
 	assert.match(stdout, /^sessions\/one\/blobs\/notes\.txt: no /m);
 });
 
