@@ -246,7 +246,7 @@ test('verify finds one whose bytes have changed', async (t) => {
 	const { code, stdout } = await runToEnd(['verify', server.dataDir]);
 	assert.equal(code, 1);
 	assert.match(stdout, new RegExp(`^sessions/one/blobs/${blob}: its contents do not match the hash in its name`, 'm'));
-	assert.match(stdout, /^sessions\/one\/blobs\/notes\.txt: no /m);
+	assert.match(stdout, /^sessions\/one\/blobs\/notes\.txt: its name is not that of an image or file/m);
 });
 
 test('what was being written when the server died is taken away', async (t) => {
