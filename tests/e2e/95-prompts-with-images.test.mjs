@@ -142,7 +142,7 @@ test('a blob that is gone from the disk ends the turn with words', async (t) => 
 	await observer.send('cancel');
 	const prompt = await observer.waitForEvent((e) => e.type === 'user_prompt' && e.data.prompt_id === 'p-1', { after: seq });
 	const end = await observer.waitForEvent('turn_end', { after: prompt.seq });
-	assert.match(end.data.message, /not there/);
+	assert.match(end.data.message, /no longer exists/);
 });
 
 test('who goes away in the middle leaves nothing behind', async (t) => {
