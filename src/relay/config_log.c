@@ -37,7 +37,7 @@ int config_read_log_level(const struct config *config, enum diag_level *ret_leve
 	int r = config_file_read(config->file->path, config_options, config_may_repeat, &file);
 	if (r < 0) {
 		config_file_finish(&file);
-		return r;
+		return r == -ENOENT ? -EIO : r; /* -ENOENT is for another source */
 	}
 	const struct config_line *line = config_file_next(&file, LOG_LEVEL, &at);
 	r = parse_level(line ? line->value : config_options[LOG_LEVEL].fallback);

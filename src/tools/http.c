@@ -200,8 +200,12 @@ static long header_number(const char *head, const char *name)
 	return at ? strtol(at + strlen(name), NULL, 10) : -1;
 }
 
-/** Reads the status, and leaves only the body in `answer`. -EPROTO if the answer is incomplete. */
-static int take_answer(struct buffer *answer, int *ret_status)
+/**
+ * Reads the status, and leaves only the body in `answer`. Returns 0, or a negative errno if the
+ * answer is incomplete: without a length it is complete only if the connection has ended well, with
+ * `end_of_read` 0.
+ */
+static int take_answer(struct buffer *answer, int end_of_read, int *ret_status)
 {
 	const char *text = buffer_cstr(answer);
 	const char *end = strstr(text, "\r\n\r\n");
@@ -212,7 +216,10 @@ static int take_answer(struct buffer *answer, int *ret_status)
 	long length = header_number(head, "\r\ncontent-length:");
 	free(head);
 	buffer_consume(answer, (size_t)(end + 4 - text));
-	return length >= 0 && answer->len < (size_t)length ? -EPROTO : 0;
+	if (length < 0) {
+		return end_of_read;
+	}
+	return answer->len < (size_t)length ? -EPROTO : 0;
 }
 
 void http_append_head(struct buffer *out, const struct http_url *url, const char *method,
@@ -260,12 +267,14 @@ int http_request(const struct http_url *url, const char *method, const char *pat
 	buffer_clear(ret_answer);
 	r = read_all(&wire, ret_answer);
 	http_wire_close(&wire);
-	int parsed = take_answer(ret_answer, ret_status);
+	int parsed = take_answer(ret_answer, r, ret_status);
 	if (parsed == 0) {
 		return 0;
 	}
 	r = r < 0 ? r : parsed;
-	*ret_why = xprintf("no answer from %s port %s: %s", url->host, url->port,
+	bool is_unix = url->kind == HTTP_UNIX;
+	*ret_why = xprintf("no answer from %s%s%s%s: %s", is_unix ? "unix:" : "", url->host,
+		is_unix ? "" : " port ", is_unix ? "" : url->port,
 		r == -EAGAIN ? "it takes too long" : strerror(-r));
 	return r;
 }

@@ -123,8 +123,11 @@ static int create_session(struct player *player, const char *id)
 	const char *slash = strrchr(player->file_name, '/');
 	json_t *wanted =
 		json_pack("{s:s*, s:s*}", "id", id, "title", slash ? slash + 1 : player->file_name);
-	char *text = wanted ? json_dumps(wanted, JSON_COMPACT) : NULL;
-	buffer_append_str(&body, text ? text : "{}"); /* the file's name is not UTF-8 */
+	if (!wanted) { /* the file's name is not UTF-8 */
+		wanted = json_pack("{s:s*}", "id", id);
+	}
+	char *text = json_dumps(wanted, JSON_COMPACT);
+	buffer_append_str(&body, text);
 	json_t *answer =
 		post(player, "/api/sessions", "application/json", &body, 201, "the session");
 	const char *made = json_string_value(json_object_get(answer, "id"));

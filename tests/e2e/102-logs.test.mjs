@@ -1,7 +1,7 @@
 // The server's own log, and how much is kept of sessions.
 
 import assert from 'node:assert/strict';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { spawn } from 'node:child_process';
@@ -112,6 +112,10 @@ test('SIGHUP reads the level again from the file, and keeps it if the file is wr
 	child.kill('SIGHUP');
 	await eventually(() => errors() === 2, 'that mistake to be told');
 	assert.equal(says(), 1, 'nothing was taken from the file');
+	rmSync(file);
+	child.kill('SIGHUP');
+	await eventually(() => errors() === 3, 'that there is no file to be told');
+	assert.equal(says(), 1, 'and nothing else');
 	writeFileSync(file, '# as it is by default\n');
 	child.kill('SIGHUP');
 	await eventually(() => says() === 2);

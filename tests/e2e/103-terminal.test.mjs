@@ -51,6 +51,19 @@ test('sessions lists them, by --data, --url with a token, or HOLDFAST_TOKEN', as
 	assert.match((await run(2, 'sessions', '--url', 'ftp://x')).stderr, /is not the address of a server/);
 });
 
+test('an answer that breaks off, or has no end in sight, is told as such, with the address', async (t) => {
+	const path = join(scratchDir(t), 'sock');
+	const cut = net.createServer((socket) => socket.on('error', () => {}).once('data', () => {
+		socket.write('HTTP/1.1 200 OK\r\n\r\n{"sessions":[', () => setTimeout(() => socket.resetAndDestroy(), 50));
+	})).listen(0, '127.0.0.1');
+	const silent = net.createServer((socket) => socket.on('error', () => {}).once('data', () => socket.end())).listen(path);
+	await Promise.all([once(cut, 'listening'), once(silent, 'listening')]);
+	defer(t, () => [cut, silent].forEach((server) => server.close()));
+	const { port } = cut.address();
+	assert.match((await run(2, 'sessions', '--url', `http://127.0.0.1:${port}`)).stderr, new RegExp(`no answer from 127.0.0.1 port ${port}: Connection reset`));
+	assert.match((await run(2, 'sessions', '--url', `unix:${path}`)).stderr, new RegExp(`no answer from unix:${path}: `));
+});
+
 test('append takes lines as they come, and tail prints what the server has', async (t) => {
 	const server = await Server.start(t);
 	const at = ['--data', server.dataDir];

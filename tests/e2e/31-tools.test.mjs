@@ -1,10 +1,11 @@
 // The commands beside `serve`: verify, export, new-epoch and replay, each on what a real server has written.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { readLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { input, post } from '../support/producer.mjs';
@@ -452,6 +453,15 @@ test('replay: an exported log gives the same log again', async (t) => {
 	const { log: again, id: made } = await replay(t, server, stdout, '--create', '--session', 'again', '--speed', 'max');
 	assert.equal(made, 'again');
 	assert.deepEqual(untimed(again), untimed(log));
+});
+
+test('replay: a file whose name is not UTF-8 is no title, and the session has its id all the same', async (t) => {
+	const server = await Server.start(t);
+	const dir = scratchDir(t);
+	writeFileSync(Buffer.concat([Buffer.from(join(dir, 'a')), Buffer.from([0xff])]), '{"t":0,"type":"x-a","data":{}}\n');
+	const script = 'exec "$0" replay "$(printf "%s/a\\377" "$1")" --data "$2" --create --session mine';
+	const { stdout } = await promisify(execFile)('/bin/sh', ['-c', script, binary(), dir, server.dataDir]);
+	assert.equal(stdout, 'mine\n');
 });
 
 test('replay: at its own pace, into a session that is there', async (t) => {
