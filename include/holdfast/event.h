@@ -49,7 +49,7 @@ enum event_format { FORMAT_MARKDOWN, FORMAT_HTML, FORMAT_BOTH, FORMAT_COUNT };
 struct event_view {
 	uint64_t seq;
 	enum event_type type;
-	const char *type_name; /* needed for EVENT_CUSTOM only */
+	const char *type_name; /* needed for EVENT_CUSTOM and EVENT_UNKNOWN only */
 	size_t type_len;
 	int64_t ts; /* ms since 1970 */
 	uint64_t turn; /* from 1; 0: outside a turn */

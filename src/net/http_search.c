@@ -79,9 +79,9 @@ static void append_hit(struct search *search, const struct event_view *view, str
 		buffer_append_member(out, "session_id", search->id);
 		buffer_append_char(out, ',');
 	}
-	const char *type =
-		view->type == EVENT_CUSTOM ? view->type_name : event_type_name(view->type);
-	size_t type_len = view->type == EVENT_CUSTOM ? view->type_len : strlen(type);
+	bool is_named = view->type == EVENT_CUSTOM || view->type == EVENT_UNKNOWN;
+	const char *type = is_named ? view->type_name : event_type_name(view->type);
+	size_t type_len = is_named ? view->type_len : strlen(type);
 	buffer_printf(out, "\"seq\":%" PRIu64 ",\"type\":", view->seq);
 	buffer_append_json(out, type, type_len);
 	buffer_printf(out, ",\"ts\":%" PRId64 ",\"snippet\":", view->ts);

@@ -69,7 +69,7 @@ static void append_head(struct buffer *out, const struct event_view *view, bool 
 	buffer_append_str(out, "{\"seq\":");
 	buffer_append_u64(out, view->seq);
 	buffer_append_str(out, ",\"type\":");
-	if (view->type == EVENT_CUSTOM) {
+	if (view->type == EVENT_CUSTOM || view->type == EVENT_UNKNOWN) {
 		buffer_append_json(out, view->type_name, view->type_len);
 	} else {
 		buffer_printf(out, "\"%s\"", event_type_name(view->type));

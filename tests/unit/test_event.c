@@ -305,6 +305,7 @@ static void an_unknown_type_is_hidden(void **state)
 	size_t len;
 	const char *shown = event_json_for(read, FORMAT_MARKDOWN, HIDE_TOOLS, &len);
 	assert_non_null(memmem(shown, len, "\"data\":{}", 9));
+	assert_non_null(memmem(shown, len, "\"type\":\"new_type\"", 17));
 	event_unref(read);
 	event_unref(made);
 	buffer_finish(&line);
