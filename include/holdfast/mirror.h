@@ -13,8 +13,11 @@
 
 /* The subprotocol. */
 #define MIRROR_PROTOCOL "holdfast-node.v1"
-/* Most bytes of a message's head. */
-#define MIRROR_HEAD_MAX ((size_t)64 * 1024)
+/*
+ * Most bytes of a message's head. It has the session's title, of at most 64 KiB (limits.h), each
+ * byte of which can be an escape of six.
+ */
+#define MIRROR_HEAD_MAX ((size_t)448 * 1024)
 /* Most parts of a message. */
 #define MIRROR_PARTS 4
 

@@ -375,9 +375,25 @@ static void a_head_has_an_end(void **state)
 	buffer_finish(&text);
 }
 
+/** As --limit title_size allows it, with the longest escapes. */
+static void the_longest_title_is_told(void **state)
+{
+	char title[64 * 1024 + 1];
+	struct connected_frame about = session;
+	memset(title, 1, sizeof(title) - 1);
+	title[sizeof(title) - 1] = '\0';
+	about.labels.title = title;
+	struct frame *frame = mirror_about(&about);
+	struct mirror_message message = must_read(frame);
+	assert_string_equal(message.about.labels.title, title);
+	mirror_finish(&message);
+	frame_unref(frame);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_longest_title_is_told),
 		cmocka_unit_test(the_session_is_told_whole),
 		cmocka_unit_test(what_is_not_there_is_not_told),
 		cmocka_unit_test(events_come_as_they_are),
