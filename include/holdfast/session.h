@@ -320,6 +320,8 @@ bool session_is_prompting(const struct session *session);
 uint64_t session_turn(const struct session *session);
 /** Whether the running turn was begun by a prompt, so that the session's agent works on it. */
 bool session_is_turn_of_prompt(const struct session *session);
+/** Whether this prompt has begun the running turn. */
+bool session_is_turn_of(const struct session *session, const char *prompt_id);
 bool session_agent_is_running(const struct session *session);
 /** The number of queued prompts. */
 size_t session_queue_length(const struct session *session);

@@ -193,7 +193,7 @@ static void take_abort(struct conn *conn, const struct ai_request *request)
 		session_find_prompt(conn->session, prompt_id, &had);
 		if (had.place == PROMPT_QUEUED) {
 			intake_remove_prompt(conn->session, &remove, &had, &refusal);
-		} else if (had.place == PROMPT_BEGUN) {
+		} else if (session_is_turn_of(conn->session, prompt_id)) {
 			agent_host_cancel(conn->server->agents, conn->session);
 		}
 	}
@@ -265,6 +265,16 @@ static void ai_message(struct conn *conn, const char *text, size_t len)
 }
 
 /* --- lifecycle --- */
+
+void ai_lose_session(struct conn *conn)
+{
+	if (conn->sse && !conn->ai->count) { /* its request waits: nothing has been said yet */
+		struct refusal refusal = {0};
+		refuse(&refusal, "not_found", "the session has been deleted");
+		ai_refuse(conn, "", &refusal);
+	}
+	conn_close(conn, 4404, "deleted");
+}
 
 static void make_door(struct conn *conn)
 {

@@ -460,6 +460,8 @@ extern const struct conn_ops ai_conn_ops;
 /** Bytes kept for the connection because its socket does not take them. */
 size_t ai_kept(const struct conn *conn);
 void ai_tell(struct conn *conn, struct frame *frame);
+/** The session was deleted, and running answers have been told: closes the connection. */
+void ai_lose_session(struct conn *conn);
 /** The connection is being destroyed. */
 void ai_destroy(struct conn *conn);
 /* editors' (editor.c, editor_session.c) */

@@ -210,6 +210,9 @@ void server_session_deleted(struct server *server, struct session *session)
 		if (conn->tap) {
 			ws_tap_lose_session(conn);
 		}
+		if (conn->ai) {
+			ai_lose_session(conn);
+		}
 		if (conn->http) {
 			conn->http->is_nowhere = true;
 		}

@@ -67,6 +67,12 @@ bool session_is_turn_of_prompt(const struct session *session)
 	return session->state.facts.in_turn && session->state.facts.turn_of_prompt;
 }
 
+bool session_is_turn_of(const struct session *session, const char *prompt_id)
+{
+	const char *newest = session->state.facts.prompt_id;
+	return session_is_turn_of_prompt(session) && newest && strcmp(newest, prompt_id) == 0;
+}
+
 bool session_agent_is_running(const struct session *session)
 {
 	return session->state.facts.agent_running;
