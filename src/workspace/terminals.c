@@ -32,6 +32,7 @@ struct terminal {
 	json_t *waiters; /* ids of requests that wait for its exit */
 	bool exited;
 	bool released; /* by the agent; freed once the process is closed */
+	bool ending; /* released before its command had ended */
 	bool closed;
 	int64_t exit_status;
 	int term_signal;
@@ -176,6 +177,7 @@ static void handle_closed(void *owner)
 	struct terminal *t = owner;
 	t->closed = true;
 	t->process = NULL;
+	t->ws->terminals_ending -= t->ending;
 	free_if_done(t);
 }
 
@@ -185,6 +187,8 @@ static void release(struct terminal *t)
 	t->released = true;
 	t->ws->terminals_open--;
 	if (t->process) {
+		t->ending = true;
+		t->ws->terminals_ending++;
 		child_end(t->process);
 		t->process = NULL;
 	}
@@ -389,6 +393,11 @@ static void handle_create(struct workspace *ws, const json_t *id, const json_t *
 	if (ws->terminals_open >= ws->config.terminals_max) {
 		workspace_refuse(ws, id, JSON_RPC_INTERNAL_ERROR,
 			"too many terminals are open; release one first");
+		return;
+	}
+	if (ws->terminals_open + ws->terminals_ending >= ws->config.terminals_max) {
+		workspace_refuse(ws, id, JSON_RPC_INTERNAL_ERROR,
+			"too many commands are running: those that were released have not ended yet; try again later");
 		return;
 	}
 	struct terminal *t = terminal_new(ws, json_object_get(params, "outputByteLimit"));

@@ -32,6 +32,7 @@ struct workspace {
 	struct list terminals;
 	size_t terminal_count;
 	size_t terminals_open;
+	size_t terminals_ending; /* released, but their commands are not gone yet */
 	unsigned long terminals_made; /* terminals ever created, for their names */
 	/* since 1970; part of their names, because the log outlives this process */
 	uint64_t made_ms;

@@ -114,8 +114,9 @@ static void test_refused(void **state)
 static void test_too_many(void **state)
 {
 	struct fixture *f = *state;
-	run_requests(f, CREATE("'command':'true'") CREATE("'command':'true'") CREATE(
-				"'command':'true'") ASK("release") CREATE("'command':'true'"));
+	run_requests(f,
+		CREATE("'command':'true'") CREATE("'command':'true'") CREATE("'command':'true'")
+			ASK("wait_for_exit") ASK("release") CREATE("'command':'true'"));
 	struct buffer log = {0};
 	buffer_append_str(&log, buffer_cstr(&f->log));
 	const char *refused = strstr(buffer_cstr(&log), "too many terminals are open");
@@ -169,6 +170,26 @@ static void test_release_ends_it(void **state)
 	prompt(f, "go on");
 	run_until(f, "x-acp-terminal {\"status\":\"released\"");
 	run_until(f, "text {'jsonrpc':'2.0','id':7,'result':{}}");
+	expect_gone(f, pid);
+}
+
+/** What was released and has not ended counts, or there could be any number of them. */
+static void test_released_ones_count(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.terminals_max = 1;
+	config.stop_grace_ms = 600000;
+	write_requests(f, CREATE(STUBBORN) "\n" ASK("release") CREATE("'command':'true'"));
+	create_agent(f, "terminal", config);
+	prompt(f, "go");
+	pid_t pid = said_pid(f);
+	run_until(f, "turn_end");
+	prompt(f, "go on");
+	run_until(f, "text {'jsonrpc':'2.0','id':7,'result':{}}");
+	run_until(f, "text {'jsonrpc':'2.0','id':7,'error':{'code':-32603,'message':"
+		     "'too many commands are running");
+	kill(-pid, SIGKILL);
 	expect_gone(f, pid);
 }
 
@@ -268,6 +289,7 @@ int main(void)
 		AGENT_TEST(test_too_many),
 		AGENT_TEST(test_kill),
 		AGENT_TEST(test_release_ends_it),
+		AGENT_TEST(test_released_ones_count),
 		AGENT_TEST(test_agent_gone_ends_it),
 		AGENT_TEST(test_waits_beside_other_requests),
 		cmocka_unit_test(test_output_characters),
