@@ -5,6 +5,7 @@
 #ifndef HOLDFAST_CONTENT_BLOBS_H
 #define HOLDFAST_CONTENT_BLOBS_H
 
+#include "holdfast/hash.h"
 #include "holdfast/list.h"
 
 #include <jansson.h>
@@ -30,10 +31,10 @@ struct content_blob {
  */
 json_t *content_move(const char *type, const json_t *data, struct list *blobs);
 /**
- * Call this when the blob `name` could not be stored: every block that refers to it loses the
- * reference and gets "omitted": `why`.
+ * Call this when blobs could not be stored: `reasons` maps the name of each to the reason, a
+ * string. Every block that refers to one loses the reference and gets "omitted" with the reason.
  */
-void content_omit(json_t *data, const char *name, const char *why);
+void content_omit(json_t *data, const struct hash *reasons);
 void content_blob_free(struct content_blob *blob);
 
 #endif

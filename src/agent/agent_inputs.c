@@ -27,6 +27,8 @@ struct agent_input {
 	char *message_id; /* of a recovered event; NULL: none */
 	struct list blobs; /* struct content_blob, to be written before the input is passed on */
 	struct blob_upload *upload; /* the upload of the first blob; NULL: none */
+	/* Blobs that could not be written, each with an error code; NULL: none. */
+	struct hash *lost;
 	struct agent_inputs *inputs; /* the owner */
 };
 
@@ -34,6 +36,7 @@ static void input_free(struct agent_input *input)
 {
 	list_remove(&input->link);
 	blob_upload_end(input->upload);
+	hash_destroy(input->lost);
 	list_for_each_safe(link, tmp, &input->blobs) {
 		content_blob_free(list_entry(link, struct content_blob, link));
 	}
@@ -161,8 +164,6 @@ static void give_kept(struct agent_inputs *inputs)
 
 /* --- images and files --- */
 
-static void write_next(struct agent_input *input);
-
 /** The first blob was written, or could not be (`why`, an error code). */
 static void end_blob(struct agent_input *input, const char *why)
 {
@@ -170,21 +171,20 @@ static void end_blob(struct agent_input *input, const char *why)
 	blob_upload_end(input->upload);
 	input->upload = NULL;
 	if (why) {
-		diag(DIAG_WARN, "session %s: an image or file of the agent is left out: %s",
-			session_id(input->inputs->session), why);
-		content_omit(input->data, blob->name, why);
-		free(input->text);
-		input->text = json_text(input->data, NULL);
+		input->lost = input->lost ? input->lost : hash_create();
+		hash_put(input->lost, blob->name, strlen(blob->name), (void *)why);
 	}
 	content_blob_free(blob);
-	write_next(input);
 }
+
+static void write_next(struct agent_input *input);
 
 static void handle_written(void *arg, int status)
 {
 	struct agent_input *input = arg;
 	struct agent_inputs *inputs = input->inputs;
 	end_blob(input, status < 0 ? "storage_failed" : NULL);
+	write_next(input);
 	if (!list_empty(&input->blobs)) {
 		return;
 	}
@@ -196,11 +196,9 @@ static void handle_written(void *arg, int status)
 	}
 }
 
-static void write_next(struct agent_input *input)
+/** Begins to write the first blob. If a limit forbids that, ends it and returns false. */
+static bool begin_blob(struct agent_input *input)
 {
-	if (list_empty(&input->blobs)) {
-		return;
-	}
 	struct content_blob *blob = list_entry(input->blobs.next, struct content_blob, link);
 	struct buffer bytes = {.data = blob->bytes, .len = blob->len, .cap = blob->len};
 	blob->bytes = NULL;
@@ -211,6 +209,36 @@ static void write_next(struct agent_input *input)
 		metrics_limit(session_channel(input->inputs->session)->metrics, limit);
 		buffer_finish(&bytes);
 		end_blob(input, limit_code(limit));
+	}
+	return limit == LIMIT_NONE;
+}
+
+static void log_lost(void *value, void *arg)
+{
+	const struct agent_input *input = arg;
+	const char *why = value;
+	diag(DIAG_WARN, "session %s: an image or file of the agent is left out: %s",
+		session_id(input->inputs->session), why);
+}
+
+/** Leaves out the blobs that could not be written; all at once, because there can be thousands. */
+static void omit_lost(struct agent_input *input)
+{
+	hash_each(input->lost, log_lost, input);
+	content_omit(input->data, input->lost);
+	free(input->text);
+	input->text = json_text(input->data, NULL);
+	hash_destroy(input->lost);
+	input->lost = NULL;
+}
+
+/** Begins to write the next blob that no limit forbids, if there is one. */
+static void write_next(struct agent_input *input)
+{
+	while (!list_empty(&input->blobs) && !begin_blob(input)) {
+	}
+	if (list_empty(&input->blobs) && input->lost) {
+		omit_lost(input);
 	}
 }
 

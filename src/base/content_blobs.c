@@ -145,10 +145,11 @@ json_t *content_move(const char *type, const json_t *data, struct list *blobs)
 	return out;
 }
 
-void content_omit(json_t *data, const char *name, const char *why)
+void content_omit(json_t *data, const struct hash *reasons)
 {
-	const char *had = json_string_value(json_object_get(data, "blob"));
-	if (had && strcmp(had, name) == 0) {
+	const char *name = json_string_value(json_object_get(data, "blob"));
+	const char *why = name ? hash_get(reasons, name, strlen(name)) : NULL;
+	if (why) {
 		json_object_del(data, "blob");
 		json_object_set_new(data, "omitted", json_string(why));
 	}
@@ -156,10 +157,10 @@ void content_omit(json_t *data, const char *name, const char *why)
 	json_t *member;
 	size_t i;
 	json_object_foreach(data, key, member) {
-		content_omit(member, name, why);
+		content_omit(member, reasons);
 	}
 	json_array_foreach(data, i, member) {
-		content_omit(member, name, why);
+		content_omit(member, reasons);
 	}
 }
 

@@ -1,0 +1,46 @@
+// Agents that overdo it: thousands of images that cannot be kept, in one event.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Observer } from '../support/observer.mjs';
+import { Server, scratchDir } from '../support/server.mjs';
+
+/** An agent whose turn is these statements of JavaScript: `say`, `update` and `id`, the prompt's, are theirs. */
+function writeAgent(t, turn) {
+	const file = join(scratchDir(t), 'agent.mjs');
+	writeFileSync(file, `import { createInterface } from 'node:readline';
+const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
+const update = (sessionUpdate, rest) => say({ method: 'session/update', params: { sessionId: 's', update: { sessionUpdate, ...rest } } });
+createInterface({ input: process.stdin }).on('line', (line) => {
+	const { id, method } = JSON.parse(line);
+	if (method === 'initialize') {
+		say({ id, result: { protocolVersion: 1 } });
+	} else if (method === 'session/new') {
+		say({ id, result: { sessionId: 's' } });
+	} else if (method === 'session/prompt') {
+		${turn}
+	}
+});
+`);
+	return `exec ${process.execPath} ${file}`;
+}
+
+test('thousands of files in one event, none of which fits, are all left out', async (t) => {
+	const COUNT = 3500;
+	const agent = writeAgent(t, `
+		const content = Array.from({ length: ${COUNT} }, (_, i) => ({ type: 'content', content: { type: 'resource', resource: { uri: 'file:///' + i, text: String(i).padEnd(4200, 'x') } } }));
+		update('tool_call', { toolCallId: 'c', title: 'Many', content });
+		say({ id, result: { stopReason: 'end_turn' } });`);
+	// A small stack, because a function that calls itself for each file would need a large one.
+	const server = await Server.start(t, { agent, args: ['--limit', 'blob_size=1K'], prefix: ['/bin/sh', '-c', 'ulimit -s 512; exec "$0" "$@"'] });
+	await server.createSession({ id: 'one' });
+	const observer = await Observer.connect(t, server, 'one', { query: { format: 'markdown' } });
+	await observer.loadAll();
+	await observer.prompt('go');
+	await observer.waitForEvent('turn_end');
+	const call = observer.events().find((e) => e.type === 'tool_call');
+	assert.equal(call.data.content.length, COUNT);
+	assert.ok(call.data.content.every(({ content }) => content.omitted === 'too_large' && content.blob === undefined));
+});
