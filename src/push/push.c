@@ -1,19 +1,19 @@
 /*
  * Decides which push messages are sent, and when.
  *
- * Messages wait in one queue, ordered by when they are due, with at most one for each login and
- * session: the newest. A few senders, each on a thread of its own, take those that are due, but
- * never two of the same login and session at once, so that the newer one arrives last. A message
- * that is no longer true by then, or whose login has ended, is dropped. One that a push service
- * refuses for the moment goes back into the queue.
+ * Messages wait in a queue, with at most one for each login and session: the newest. A few senders,
+ * each on a thread of its own, take those that are due, but never two of the same login and session
+ * at once, so that the newer one arrives last. A message that is no longer true by then, or whose
+ * login has ended, is dropped. One that a push service refuses for the moment goes back into the
+ * queue.
  */
 #include "push_internal.h"
+#include "push_queue.h"
 
 #include "holdfast/base64url.h"
 #include "holdfast/diag.h"
 #include "holdfast/hash.h"
 #include "holdfast/hide.h"
-#include "holdfast/list.h"
 #include "holdfast/worker.h"
 
 #include <errno.h>
@@ -32,28 +32,16 @@
 /* How long the signed Authorization header is valid. */
 #define PROOF_S     (12 * 3600)
 #define RETRY_MAX_S 3600
-#define LOGIN_ID    65
 #define TOPIC_BYTES 24 /* 32 characters: RFC 8030, section 5.4 */
-
-enum news { NEWS_NONE, NEWS_RUNNING, NEWS_WAITING, NEWS_IDLE };
 
 /** The values of a session's `status`, which are also sent to the page. */
 static const char *const news_names[] = {
 	[NEWS_RUNNING] = "running", [NEWS_WAITING] = "waiting", [NEWS_IDLE] = "idle"};
 
-struct message {
-	struct list link;
-	char login[LOGIN_ID];
-	char *session;
-	enum news news;
-	unsigned attempts;
-	int64_t due_ms; /* on the loop's clock */
-};
-
 struct sender {
 	struct push *push;
 	struct worker *worker; /* NULL: it has ended */
-	struct message *message; /* NULL: the sender is free */
+	struct push_message *message; /* NULL: the sender is free */
 	/* Input and results of the thread. */
 	struct post_url url;
 	struct push_target target;
@@ -68,8 +56,7 @@ struct push {
 	struct push_key *key;
 	SSL_CTX *tls;
 	struct hash *busy; /* sessions that are not idle: struct busy */
-	struct list queue; /* struct message, by due_ms */
-	size_t queue_len;
+	struct push_queue queue;
 	struct sender senders[SENDERS];
 	uv_timer_t timer; /* for the next message that is due */
 	int stop_fd;
@@ -78,12 +65,12 @@ struct push {
 
 /** A session that is not idle. */
 struct busy {
-	enum news news;
+	enum push_news news;
 };
 
-static enum news news_of(const char *status)
+static enum push_news news_of(const char *status)
 {
-	for (enum news news = NEWS_RUNNING; news <= NEWS_IDLE; news++) {
+	for (enum push_news news = NEWS_RUNNING; news <= NEWS_IDLE; news++) {
 		if (strcmp(news_names[news], status) == 0) {
 			return news;
 		}
@@ -91,7 +78,7 @@ static enum news news_of(const char *status)
 	return NEWS_NONE;
 }
 
-static enum news news_now(const struct push *push, const char *session)
+static enum push_news news_now(const struct push *push, const char *session)
 {
 	const struct busy *busy = hash_get(push->busy, session, strlen(session));
 	return busy ? busy->news : NEWS_IDLE;
@@ -101,42 +88,16 @@ void push_count(struct push *push)
 {
 	metrics_set(push->config.metrics, METRIC_PUSH_SUBSCRIPTIONS,
 		access_subscriptions(push->config.access));
-	metrics_set(push->config.metrics, METRIC_PUSH_QUEUE, push->queue_len);
+	metrics_set(push->config.metrics, METRIC_PUSH_QUEUE, push_queue_count(&push->queue));
 }
 
-/* --- the queue --- */
-
-static void free_message(struct message *message)
-{
-	free(message->session);
-	free(message);
-}
-
-static void take_out(struct push *push, struct message *message)
-{
-	list_remove(&message->link);
-	push->queue_len--;
-}
-
-static void drop(struct push *push, struct message *message)
+static void drop(struct push *push, struct push_message *message)
 {
 	metrics_add(push->config.metrics, METRIC_PUSH_DROPPED, 1);
-	free_message(message);
+	push_message_destroy(message);
 }
 
-/** Puts a message into the queue, behind those that are due no later. */
-static void put_in(struct push *push, struct message *message)
-{
-	struct list *before = push->queue.prev;
-	while (before != &push->queue &&
-		list_entry(before, struct message, link)->due_ms > message->due_ms) {
-		before = before->prev;
-	}
-	list_append(before->next, &message->link);
-	push->queue_len++;
-}
-
-static bool is_same(const struct message *message, const char *login, const char *session)
+static bool is_same(const struct push_message *message, const char *login, const char *session)
 {
 	return strcmp(message->session, session) == 0 && strcmp(message->login, login) == 0;
 }
@@ -144,24 +105,11 @@ static bool is_same(const struct message *message, const char *login, const char
 /** Drops the queued message that a newer one replaces; at the push service, Topic does the same. */
 static void drop_older(struct push *push, const char *login, const char *session)
 {
-	list_for_each_safe(link, tmp, &push->queue) {
-		struct message *message = list_entry(link, struct message, link);
-		if (is_same(message, login, session)) {
-			take_out(push, message);
-			drop(push, message);
-		}
+	struct push_message *message = push_queue_find(&push->queue, login, session);
+	if (message) {
+		push_queue_take(&push->queue, message);
+		drop(push, message);
 	}
-}
-
-static bool has_newer(const struct push *push, const struct message *message)
-{
-	list_for_each(link, &push->queue) {
-		if (is_same(list_entry(link, struct message, link), message->login,
-			    message->session)) {
-			return true;
-		}
-	}
-	return false;
 }
 
 /* --- on a sender's thread --- */
@@ -229,7 +177,8 @@ static bool is_worth_another(int result)
  * The pause before the next attempt: doubled with each, and at least what the push service asks
  * for.
  */
-static int64_t pause_ms(const struct push *push, const struct message *message, int64_t retry_s)
+static int64_t pause_ms(
+	const struct push *push, const struct push_message *message, int64_t retry_s)
 {
 	int64_t pause = push->config.limits->push_retry_ms << (message->attempts - 1);
 	int64_t wanted = (retry_s < RETRY_MAX_S ? retry_s : RETRY_MAX_S) * 1000;
@@ -248,7 +197,7 @@ static void tell_failed(const struct sender *sender)
 				  : answer);
 }
 
-static void take_result(struct push *push, struct sender *sender, struct message *message)
+static void take_result(struct push *push, struct sender *sender, struct push_message *message)
 {
 	struct metrics *metrics = push->config.metrics;
 	int result = sender->result;
@@ -260,12 +209,12 @@ static void take_result(struct push *push, struct sender *sender, struct message
 	} else if (is_worth_another(result) && message->attempts < ATTEMPTS_MAX &&
 		   !push->is_stopping) {
 		metrics_add(metrics, METRIC_PUSH_RETRIED, 1);
-		if (has_newer(push, message)) {
+		if (push_queue_find(&push->queue, message->login, message->session)) {
 			drop(push, message);
 			return;
 		}
 		message->due_ms = loop_now_ms(push) + pause_ms(push, message, sender->retry_s);
-		put_in(push, message);
+		push_queue_put(&push->queue, message);
 		return;
 	} else {
 		metrics_add(metrics, METRIC_PUSH_FAILED, 1);
@@ -273,7 +222,7 @@ static void take_result(struct push *push, struct sender *sender, struct message
 			tell_failed(sender);
 		}
 	}
-	free_message(message);
+	push_message_destroy(message);
 }
 
 static void end_sender(struct sender *sender)
@@ -287,7 +236,7 @@ static void end_sender(struct sender *sender)
 static void handle_done(void *arg)
 {
 	struct sender *sender = arg;
-	struct message *message = sender->message;
+	struct push_message *message = sender->message;
 	sender->message = NULL;
 	free(sender->topic);
 	sender->topic = NULL;
@@ -300,7 +249,7 @@ static void handle_done(void *arg)
 }
 
 /** Makes the Topic, the same for a login and session, from which the session cannot be guessed. */
-static char *make_topic(const struct message *message)
+static char *make_topic(const struct push_message *message)
 {
 	unsigned char sum[EVP_MAX_MD_SIZE];
 	char *text = xprintf("%s %s", message->login, message->session);
@@ -312,14 +261,14 @@ static char *make_topic(const struct message *message)
 	return topic.data;
 }
 
-static bool may_know(const struct grant *grant, const char *session, enum news news)
+static bool may_know(const struct grant *grant, const char *session, enum push_news news)
 {
 	return grant_sees(grant, session, strlen(session)) &&
 	       !(news == NEWS_WAITING && (grant->hide & HIDE_TOOLS));
 }
 
 /** Hands a message to a sender, or drops it if it is no longer true or no longer allowed. */
-static void begin(struct push *push, struct sender *sender, struct message *message)
+static void begin(struct push *push, struct sender *sender, struct push_message *message)
 {
 	const struct grant *grant;
 	const struct push_subscription *subscription =
@@ -340,10 +289,10 @@ static void begin(struct push *push, struct sender *sender, struct message *mess
 }
 
 /** Whether an older message of the same login and session is being sent, and could arrive later. */
-static bool is_blocked(const struct push *push, const struct message *message)
+static bool is_blocked(const struct push *push, const struct push_message *message)
 {
 	for (size_t i = 0; i < SENDERS; i++) {
-		const struct message *other = push->senders[i].message;
+		const struct push_message *other = push->senders[i].message;
 		if (other && is_same(other, message->login, message->session)) {
 			return true;
 		}
@@ -369,8 +318,9 @@ static void handle_timer(uv_timer_t *timer)
 static void send_due(struct push *push)
 {
 	struct sender *sender;
-	list_for_each_safe(link, tmp, &push->queue) {
-		struct message *message = list_entry(link, struct message, link);
+	struct push_message *message;
+	struct push_place place = push_queue_begin(&push->queue);
+	while ((message = push_queue_next(&push->queue, &place))) {
 		int64_t wait = message->due_ms - loop_now_ms(push);
 		if (push->is_stopping || !(sender = find_sender(push))) {
 			break;
@@ -380,7 +330,7 @@ static void send_due(struct push *push)
 			break;
 		}
 		if (!is_blocked(push, message)) {
-			take_out(push, message);
+			push_queue_take(&push->queue, message);
 			begin(push, sender, message);
 		}
 	}
@@ -391,7 +341,7 @@ static void send_due(struct push *push)
 struct telling {
 	struct push *push;
 	const char *session;
-	enum news news;
+	enum push_news news;
 };
 
 static void tell_login(void *arg, const char *login, const struct grant *grant)
@@ -402,20 +352,21 @@ static void tell_login(void *arg, const char *login, const struct grant *grant)
 	if (telling->news == NEWS_RUNNING || !may_know(grant, telling->session, telling->news)) {
 		return;
 	}
-	if (push->queue_len >= push->config.limits->push_queue) {
-		struct message *oldest = list_entry(push->queue.next, struct message, link);
-		take_out(push, oldest);
+	if (push_queue_count(&push->queue) >= push->config.limits->push_queue) {
+		struct push_place first = push_queue_begin(&push->queue);
+		struct push_message *oldest = push_queue_next(&push->queue, &first);
+		push_queue_take(&push->queue, oldest);
 		drop(push, oldest);
 	}
-	struct message *message = xcalloc(1, sizeof(*message));
+	struct push_message *message = xcalloc(1, sizeof(*message));
 	snprintf(message->login, sizeof(message->login), "%s", login);
 	message->session = xstrdup(telling->session);
 	message->news = telling->news;
 	message->due_ms = loop_now_ms(push) + push->config.limits->push_delay_ms;
-	put_in(push, message);
+	push_queue_put(&push->queue, message);
 }
 
-static void note(struct push *push, const char *session, enum news news)
+static void note(struct push *push, const char *session, enum push_news news)
 {
 	size_t len = strlen(session);
 	struct busy *busy = hash_get(push->busy, session, len);
@@ -519,7 +470,7 @@ int push_create(const struct push_config *config, struct push **ret_push, char *
 		return r;
 	}
 	push->busy = hash_create();
-	list_init(&push->queue);
+	push_queue_init(&push->queue);
 	uv_timer_init(config->loop, &push->timer);
 	push->timer.data = push;
 	for (size_t i = 0; i < SENDERS; i++) {
@@ -556,11 +507,7 @@ void push_destroy(struct push *push)
 	if (!push) {
 		return;
 	}
-	while (!list_empty(&push->queue)) {
-		struct message *message = list_entry(push->queue.next, struct message, link);
-		take_out(push, message);
-		free_message(message);
-	}
+	push_queue_finish(&push->queue);
 	hash_each(push->busy, free_value, NULL);
 	hash_destroy(push->busy);
 	free_push(push);
