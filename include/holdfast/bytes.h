@@ -7,6 +7,7 @@
 #define HOLDFAST_BYTES_H
 
 #include <endian.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -47,6 +48,23 @@ static inline int bytes_hex_digit(char c)
 	}
 	c = (char)(c | 0x20);
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/**
+ * Reads exactly 16 lower-case hexadecimal digits, as buffer_append_hex() writes them. Returns
+ * false, and 0, if `text` is anything else.
+ */
+static inline bool bytes_read_hex(const char *text, size_t len, uint64_t *ret)
+{
+	uint64_t value = 0;
+	bool good = len == 16;
+	for (size_t i = 0; i < len && good; i++) {
+		int digit = text[i] >= 'A' && text[i] <= 'F' ? -1 : bytes_hex_digit(text[i]);
+		good = digit >= 0;
+		value = value << 4 | (unsigned)digit;
+	}
+	*ret = good ? value : 0;
+	return good;
 }
 
 /** The index of the first `a` or `b`, or `len` if neither occurs. */

@@ -62,6 +62,8 @@ static inline const struct json_span *json_span_next(const struct json_span *spa
  * object.
  */
 const struct json_span *json_span_get(const struct json_span *object, const char *name);
+/** Returns the text of a member that is a string; else NULL. */
+const char *json_span_string(const struct json_span *object, const char *name);
 /** Returns the length of an array; 0 if it is NULL or not an array. */
 size_t json_span_array_size(const struct json_span *array);
 static inline bool json_span_is(const struct json_span *span, json_type type)

@@ -10,6 +10,10 @@
 #include "holdfast/buffer.h"
 
 #include <jansson.h>
+#include <stdint.h>
+
+/* 2^53 - 1, the largest whole number that every JSON reader keeps exact (JavaScript's safe ones). */
+#define JSON_SAFE_MAX INT64_C(9007199254740991)
 
 /** The numbers whose spelling differs from the canonical one, with references to their json_t. */
 struct json_numbers;

@@ -5,6 +5,7 @@
 #ifndef HOLDFAST_USAGE_REPORT_H
 #define HOLDFAST_USAGE_REPORT_H
 
+#include "holdfast/json_text.h"
 #include "holdfast/requests.h"
 
 #include <jansson.h>
@@ -13,8 +14,7 @@
 #define USAGE_COUNTERS_MAX 24
 #define USAGE_NAME_MAX     64
 #define USAGE_MODEL_MAX    128
-/* The largest integer that a JSON reader with doubles keeps exact. */
-#define USAGE_FIGURE_MAX INT64_C(9007199254740991)
+#define USAGE_FIGURE_MAX   JSON_SAFE_MAX
 
 /**
  * A non-negative number with nine decimal places: sums are exact, and a price per token of 2.5e-7

@@ -68,17 +68,11 @@ bool acp_name_is_opaque(const char *acp)
 
 /* --- writing --- */
 
-static const char *string_of(const struct json_span *object, const char *name)
-{
-	const struct json_span *value = json_span_get(object, name);
-	return json_span_is(value, JSON_STRING) ? value->text : NULL;
-}
-
 /** Whether the value is a content block that refers to a blob of the session. */
 static bool is_reference(const struct json_span *value)
 {
-	const char *type = string_of(value, "type");
-	const char *blob = string_of(value, "blob");
+	const char *type = json_span_string(value, "type");
+	const char *blob = json_span_string(value, "blob");
 	bool is_block = type && (strcmp(type, "image") == 0 || strcmp(type, "audio") == 0 ||
 					strcmp(type, "resource") == 0);
 	return is_block && blob && strlen(blob) == 64 && strspn(blob, "0123456789abcdef") == 64;
@@ -88,13 +82,13 @@ static void write_link(struct buffer *out, const struct json_span *value, const 
 {
 	uint64_t size;
 	struct buffer uri = {0};
-	const char *blob = string_of(value, "blob");
-	const char *name = string_of(value, "name");
-	const char *mime_type = string_of(value, "mime_type");
+	const char *blob = json_span_string(value, "blob");
+	const char *name = json_span_string(value, "name");
+	const char *mime_type = json_span_string(value, "mime_type");
 	buffer_printf(&uri, "/api/sessions/%s/blobs/%s", session_id, blob);
 	buffer_append_str(out, "{\"type\":\"resource_link\"");
 	buffer_append_member(out, "uri", buffer_cstr(&uri));
-	buffer_append_member(out, "name", name ? name : string_of(value, "type"));
+	buffer_append_member(out, "name", name ? name : json_span_string(value, "type"));
 	if (mime_type) {
 		buffer_append_member(out, "mimeType", mime_type);
 	}
@@ -111,8 +105,8 @@ static void write_link(struct buffer *out, const struct json_span *value, const 
  */
 static bool is_omitted(const struct json_span *value)
 {
-	const char *type = string_of(value, "type");
-	return type && string_of(value, "omitted") &&
+	const char *type = json_span_string(value, "type");
+	return type && json_span_string(value, "omitted") &&
 	       (strcmp(type, "image") == 0 || strcmp(type, "audio") == 0 ||
 		       strcmp(type, "resource") == 0);
 }
@@ -120,7 +114,8 @@ static bool is_omitted(const struct json_span *value)
 static void write_omitted(struct buffer *out, const struct json_span *value)
 {
 	struct buffer text = {0};
-	buffer_printf(&text, "[%s: %s]", string_of(value, "type"), string_of(value, "omitted"));
+	buffer_printf(&text, "[%s: %s]", json_span_string(value, "type"),
+		json_span_string(value, "omitted"));
 	buffer_append_str(out, "{\"type\":\"text\"");
 	buffer_append_member(out, "text", buffer_cstr(&text));
 	buffer_append_char(out, '}');

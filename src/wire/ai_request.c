@@ -83,20 +83,6 @@ static int take_parts(struct ai_request *ret, const json_t *message, struct refu
 	return 0;
 }
 
-/** Applies the rules for the content of any prompt. */
-static int check_content(
-	struct ai_request *ret, const struct limits *limits, struct refusal *refusal)
-{
-	struct request prompt = {.type = REQUEST_PROMPT};
-	json_t *data = json_object();
-	if (ret->content) {
-		json_object_set(data, "content", ret->content);
-	}
-	int r = request_take_content(data, limits, &prompt, refusal);
-	json_decref(data);
-	return r;
-}
-
 /**
  * Derives the prompt_id from both the message's id and its content, since either can repeat without
  * the other.
@@ -165,6 +151,7 @@ static int take_send(
 	const json_t *messages = json_object_get(ret->json, "messages");
 	size_t count = json_array_size(messages);
 	const json_t *last = count ? json_array_get(messages, count - 1) : NULL;
+	struct request prompt = {.type = REQUEST_PROMPT};
 	if (!json_is_array(json_object_get(last, "parts"))) {
 		return refuse(refusal, "bad_request",
 			"messages must be a list of messages with parts; the last one is the prompt");
@@ -187,7 +174,7 @@ static int take_send(
 		r = refuse_limit(refusal, LIMIT_prompt_size, "a prompt may have at most %zu bytes",
 			limits->prompt_size);
 	}
-	r = r < 0 ? r : check_content(ret, limits, refusal);
+	r = r < 0 ? r : request_take_blocks(ret->content, limits, &prompt, refusal);
 	make_prompt_id(ret, ret->json, last, salt);
 	return r;
 }

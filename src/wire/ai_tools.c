@@ -176,12 +176,6 @@ bool ai_tools_wait(const struct ai_tools *tools)
 
 /* --- chunks --- */
 
-static const char *string_of(const struct json_span *object, const char *name)
-{
-	const struct json_span *value = json_span_get(object, name);
-	return json_span_is(value, JSON_STRING) ? value->text : NULL;
-}
-
 static void begin(struct buffer *out, const char *type, const char *tool_id)
 {
 	buffer_append_str(out, "{");
@@ -211,9 +205,9 @@ static void end_tool(struct buffer *out)
 static void show(struct ai_tools *tools, struct tool *tool, const char *id,
 	const struct json_span *data, struct buffer *out)
 {
-	const char *name = string_of(data, "name");
-	const char *title = string_of(data, "title");
-	name = name ? name : string_of(data, "kind");
+	const char *name = json_span_string(data, "name");
+	const char *title = json_span_string(data, "title");
+	name = name ? name : json_span_string(data, "kind");
 	tool->is_shown = true;
 	tool->step = tools->step;
 	if (!out) {
@@ -238,7 +232,7 @@ static const char *text_in(const struct json_span *content)
 		return NULL;
 	}
 	json_span_each(block, content) {
-		const char *text = string_of(json_span_get(block, "content"), "text");
+		const char *text = json_span_string(json_span_get(block, "content"), "text");
 		if (text) {
 			return text;
 		}
@@ -248,7 +242,7 @@ static const char *text_in(const struct json_span *content)
 
 static void put_failure(const char *id, const struct json_span *data, struct buffer *out)
 {
-	const char *why = string_of(data, "raw_output");
+	const char *why = json_span_string(data, "raw_output");
 	why = why ? why : text_in(json_span_get(data, "content"));
 	begin(out, "tool-output-error", id);
 	buffer_append_member(out, "errorText", why ? why : "the tool failed");
@@ -302,8 +296,8 @@ static struct tool *take_call(
 
 void ai_tools_take(struct ai_tools *tools, const struct json_span *data, struct buffer *out)
 {
-	const char *id = string_of(data, "tool_call_id");
-	const char *status = string_of(data, "status");
+	const char *id = json_span_string(data, "tool_call_id");
+	const char *status = json_span_string(data, "status");
 	if (!id) {
 		return;
 	}
@@ -331,8 +325,8 @@ static void note_options(struct question *question, const struct json_span *opti
 		return;
 	}
 	json_span_each(option, options) {
-		const char *id = string_of(option, "option_id");
-		const char *kind = string_of(option, "kind");
+		const char *id = json_span_string(option, "option_id");
+		const char *kind = json_span_string(option, "kind");
 		if (id && kind && strncmp(kind, "allow", 5) == 0) {
 			buffer_append(&question->allows, id, strlen(id) + 1);
 		}
@@ -365,9 +359,9 @@ static void put_question(
 
 bool ai_tools_ask(struct ai_tools *tools, const struct json_span *data, struct buffer *out)
 {
-	const char *id = string_of(data, "request_id");
+	const char *id = json_span_string(data, "request_id");
 	const struct json_span *call = json_span_get(data, "tool_call");
-	const char *tool_id = string_of(call, "tool_call_id");
+	const char *tool_id = json_span_string(call, "tool_call_id");
 	if (!id) {
 		return false;
 	}
@@ -388,7 +382,7 @@ bool ai_tools_ask(struct ai_tools *tools, const struct json_span *data, struct b
 
 void ai_tools_resolve(struct ai_tools *tools, const struct json_span *data, struct buffer *out)
 {
-	const char *id = string_of(data, "request_id");
+	const char *id = json_span_string(data, "request_id");
 	struct question *question = id ? hash_get(tools->questions, id, strlen(id)) : NULL;
 	if (!question || !question->is_open) {
 		return;
@@ -396,7 +390,7 @@ void ai_tools_resolve(struct ai_tools *tools, const struct json_span *data, stru
 	change(tools, out ? 'R' : 'r', data->text, data->len);
 	question->is_open = false;
 	tools->open -= !question->is_answered;
-	bool is_approved = allows(question, string_of(data, "option_id"));
+	bool is_approved = allows(question, json_span_string(data, "option_id"));
 	struct tool *tool = hash_get(tools->calls, question->tool_id, strlen(question->tool_id));
 	tool->is_denied = !is_approved;
 	if (out) {

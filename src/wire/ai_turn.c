@@ -156,12 +156,6 @@ static void finish(struct ai_turn *turn, struct buffer *out, const char *reason)
 
 /* --- events --- */
 
-static const char *string_of(const struct json_span *object, const char *name)
-{
-	const struct json_span *value = json_span_get(object, name);
-	return json_span_is(value, JSON_STRING) ? value->text : NULL;
-}
-
 /** Writes a block, except a beginning that was already sent as it grew. */
 static void take_block(struct ai_turn *turn, struct buffer *out, enum part part, uint64_t seq,
 	const struct json_span *text)
@@ -205,10 +199,10 @@ static void put_data(struct ai_turn *turn, struct buffer *out, const char *name,
 static void take_content(struct ai_turn *turn, struct buffer *out, const struct json_span *data)
 {
 	const struct json_span *content = json_span_get(data, "content");
-	const char *mime_type = string_of(content, "mime_type");
-	const char *blob = string_of(content, "blob");
-	const char *bytes = string_of(content, "data");
-	mime_type = mime_type ? mime_type : string_of(content, "mimeType");
+	const char *mime_type = json_span_string(content, "mime_type");
+	const char *blob = json_span_string(content, "blob");
+	const char *bytes = json_span_string(content, "data");
+	mime_type = mime_type ? mime_type : json_span_string(content, "mimeType");
 	if (!mime_type || (!blob && !bytes) || turn->at.is_muted) {
 		return;
 	}
@@ -227,8 +221,8 @@ static void take_content(struct ai_turn *turn, struct buffer *out, const struct 
 
 static void end_turn(struct ai_turn *turn, struct buffer *out, const struct json_span *data)
 {
-	const char *reason = string_of(data, "stop_reason");
-	const char *message = string_of(data, "message");
+	const char *reason = json_span_string(data, "stop_reason");
+	const char *message = json_span_string(data, "message");
 	reason = reason ? reason : "end_turn";
 	if (strcmp(reason, "end_turn") == 0) {
 		finish(turn, out, "stop");
@@ -313,7 +307,7 @@ static void take_other(
 
 static bool is_beginning(const struct ai_turn *turn, const char *type, const struct json_span *data)
 {
-	const char *prompt_id = string_of(data, "prompt_id");
+	const char *prompt_id = json_span_string(data, "prompt_id");
 	return turn->prompt_id && !turn->at.turn && strcmp(type, "user_prompt") == 0 && prompt_id &&
 	       strcmp(prompt_id, turn->prompt_id) == 0;
 }
@@ -322,7 +316,7 @@ static void take_event(struct ai_turn *turn, struct buffer *out, const struct js
 {
 	uint64_t seq = 0;
 	uint64_t number = 0;
-	const char *type = string_of(event, "type");
+	const char *type = json_span_string(event, "type");
 	const struct json_span *data = json_span_get(event, "data");
 	json_span_count(json_span_get(event, "seq"), &seq);
 	json_span_count(json_span_get(event, "turn"), &number);
@@ -358,7 +352,7 @@ static void take_delta(
 {
 	uint64_t seq = 0;
 	uint64_t offset = 0;
-	const char *type = string_of(data, "type");
+	const char *type = json_span_string(data, "type");
 	const struct json_span *text = json_span_get(data, "text");
 	json_span_count(json_span_get(data, "seq"), &seq);
 	json_span_count(json_span_get(data, "offset"), &offset);
@@ -414,7 +408,7 @@ static enum ai_progress fail(struct ai_turn *turn, const char *why, const char *
 
 static void note_epoch(struct ai_turn *turn, const struct json_span *data)
 {
-	const char *epoch = string_of(data, "epoch");
+	const char *epoch = json_span_string(data, "epoch");
 	if (epoch && strlen(epoch) == 16) {
 		memcpy(turn->at.epoch, epoch, 16);
 		turn->at.epoch[16] = '-';
@@ -424,7 +418,7 @@ static void note_epoch(struct ai_turn *turn, const struct json_span *data)
 static enum ai_progress take_frame(struct ai_turn *turn, const struct json_span *frame,
 	struct buffer *out, const char **ret_why)
 {
-	const char *type = string_of(frame, "type");
+	const char *type = json_span_string(frame, "type");
 	const struct json_span *data = json_span_get(frame, "data");
 	if (!type) {
 		return AI_GOES_ON;
@@ -440,7 +434,7 @@ static enum ai_progress take_frame(struct ai_turn *turn, const struct json_span 
 	} else if (strcmp(type, "session_gone") == 0) {
 		return fail(turn, "the session has been deleted", ret_why);
 	} else if (strcmp(type, "error") == 0) {
-		return fail(turn, string_of(data, "message"), ret_why);
+		return fail(turn, json_span_string(data, "message"), ret_why);
 	}
 	return turn->at.is_over ? AI_ENDED : AI_GOES_ON;
 }

@@ -1,13 +1,13 @@
 #include "holdfast/ds.h"
 
+#include "holdfast/bytes.h"
+#include "holdfast/json_text.h"
 #include "holdfast/sse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* 2^53 - 1, JavaScript's largest safe integer. */
-#define SEQ_MAX ((1ULL << 53) - 1)
 /* 2024-10-09 00:00 UTC, and the length of an interval, in ms. */
 #define CURSOR_BEGIN 1728432000000
 #define CURSOR_MS    20000
@@ -19,19 +19,17 @@ static const char data_end[] = "\n\n";
 
 /* --- offsets --- */
 
-/** Reads exactly 16 lower-case digits of this base. */
-static bool read_16(const char *text, unsigned base, uint64_t *ret)
+/** Reads exactly 16 digits. */
+static bool read_seq(const char *text, uint64_t *ret)
 {
-	static const char digits[] = "0123456789abcdef";
 	*ret = 0;
 	for (size_t i = 0; i < 16; i++) {
-		const char *digit = memchr(digits, text[i], base);
-		if (!digit) {
+		if (text[i] < '0' || text[i] > '9') {
 			return false;
 		}
-		*ret = *ret * base + (uint64_t)(digit - digits);
+		*ret = *ret * 10 + (uint64_t)(text[i] - '0');
 	}
-	return true;
+	return *ret <= JSON_SAFE_MAX;
 }
 
 bool ds_offset_read(const char *text, size_t len, struct ds_offset *ret)
@@ -45,13 +43,13 @@ bool ds_offset_read(const char *text, size_t len, struct ds_offset *ret)
 		return true;
 	}
 	ret->kind = DS_AT;
-	return len == DS_OFFSET_SIZE - 1 && text[16] == '_' && read_16(text, 16, &ret->epoch) &&
-	       read_16(text + 17, 10, &ret->seq) && ret->seq <= SEQ_MAX;
+	return len == DS_OFFSET_SIZE - 1 && text[16] == '_' &&
+	       bytes_read_hex(text, 16, &ret->epoch) && read_seq(text + 17, &ret->seq);
 }
 
 void ds_offset_write(char ret[DS_OFFSET_SIZE], uint64_t epoch, uint64_t seq)
 {
-	uint64_t shown = seq <= SEQ_MAX ? seq : SEQ_MAX;
+	uint64_t shown = seq <= JSON_SAFE_MAX ? seq : JSON_SAFE_MAX;
 	snprintf(ret, DS_OFFSET_SIZE, "%016" PRIx64 "_%016" PRIu64, epoch, shown);
 }
 

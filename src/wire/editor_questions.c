@@ -80,9 +80,9 @@ static void put_options(struct buffer *out, const struct json_span *options)
 	buffer_append_char(out, '[');
 	if (json_span_is(options, JSON_ARRAY)) {
 		json_span_each(option, options) {
-			const char *id = editor_string(option, "option_id");
-			const char *name = editor_string(option, "name");
-			const char *kind = editor_string(option, "kind");
+			const char *id = json_span_string(option, "option_id");
+			const char *name = json_span_string(option, "name");
+			const char *kind = json_span_string(option, "kind");
 			if (!id) {
 				continue;
 			}
@@ -102,7 +102,7 @@ static void put_permission(const struct editor_view *view, struct buffer *out,
 {
 	const struct json_span *call = json_span_get(data, "tool_call");
 	buffer_append_str(out, ",\"toolCall\":");
-	if (editor_string(call, "tool_call_id")) {
+	if (json_span_string(call, "tool_call_id")) {
 		acp_names_write(out, call, view->session_id);
 	} else {
 		buffer_append_char(out, '{');
@@ -117,11 +117,11 @@ static void put_permission(const struct editor_view *view, struct buffer *out,
 static bool put_elicitation(
 	const struct editor_view *view, struct buffer *out, const struct json_span *data)
 {
-	const char *mode = editor_string(data, "mode");
-	const char *message = editor_string(data, "message");
-	const char *url = editor_string(data, "url");
-	const char *id = editor_string(data, "elicitation_id");
-	const char *call = editor_string(data, "tool_call_id");
+	const char *mode = json_span_string(data, "mode");
+	const char *message = json_span_string(data, "message");
+	const char *url = json_span_string(data, "url");
+	const char *id = json_span_string(data, "elicitation_id");
+	const char *call = json_span_string(data, "tool_call_id");
 	const struct json_span *schema = json_span_get(data, "requested_schema");
 	bool is_form = view->takes_forms && mode && strcmp(mode, "form") == 0 &&
 		       json_span_is(schema, JSON_OBJECT);
@@ -148,7 +148,7 @@ void editor_questions_see_request(struct editor_view *view, enum editor_question
 	const struct json_span *data)
 {
 	struct buffer params = {0};
-	const char *request_id = editor_string(data, "request_id");
+	const char *request_id = json_span_string(data, "request_id");
 	if (!view->asks || !request_id || find(view, request_id) ||
 		view->question_count >= QUESTIONS_MAX) {
 		return;
@@ -213,7 +213,7 @@ static void take_back(const struct editor_view *view, const char *request_id, st
 void editor_questions_see_resolved(
 	struct editor_view *view, const struct json_span *data, bool is_told, struct buffer *out)
 {
-	const char *request_id = editor_string(data, "request_id");
+	const char *request_id = json_span_string(data, "request_id");
 	struct editor_question_open *question = request_id ? find(view, request_id) : NULL;
 	if (!question) {
 		/*

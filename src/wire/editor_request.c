@@ -2,7 +2,9 @@
 
 #include "requests_internal.h"
 
+#include "holdfast/bytes.h"
 #include "holdfast/json_rpc.h"
+#include "holdfast/json_text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -75,17 +77,10 @@ static int take_initialize(
 	return 0;
 }
 
-/** Returns an epoch, or 0 if it is malformed. */
-static uint64_t read_epoch(const char *text)
-{
-	bool is_one = text && strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
-	return is_one ? strtoull(text, NULL, 16) : 0;
-}
-
 static bool read_count(const json_t *value, uint64_t *ret)
 {
 	json_int_t count = json_integer_value(value);
-	if (!json_is_integer(value) || count < 0 || count > ((json_int_t)1 << 53)) {
+	if (!json_is_integer(value) || count < 0 || count > JSON_SAFE_MAX) {
 		return false;
 	}
 	*ret = (uint64_t)count;
@@ -97,11 +92,14 @@ static int take_position(struct editor_request *ret, const json_t *params, struc
 	const json_t *place = ours(params);
 	const json_t *after = json_object_get(place, "after_seq");
 	const json_t *open = json_object_get(place, "open");
+	const char *epoch = text_of(place, "epoch");
 	if (!after) {
 		return 0;
 	}
 	ret->has_position = true;
-	ret->epoch = read_epoch(text_of(place, "epoch"));
+	if (epoch) {
+		bytes_read_hex(epoch, strlen(epoch), &ret->epoch);
+	}
 	if (!read_count(after, &ret->after_seq) || (open && !read_count(open, &ret->open)) ||
 		!ret->epoch) {
 		return refuse(refusal, "bad_request",
@@ -179,19 +177,6 @@ static int take_block(struct editor_request *ret, const json_t *block, struct re
 		"the blocks of a prompt must be of type text or resource_link");
 }
 
-/** Applies the rules for the content of any prompt. */
-static int check_content(
-	struct editor_request *ret, const struct limits *limits, struct refusal *refusal)
-{
-	json_t *data = json_object();
-	if (json_array_size(ret->content)) {
-		json_object_set(data, "content", ret->content);
-	}
-	int r = request_take_content(data, limits, &ret->wish, refusal);
-	json_decref(data);
-	return r;
-}
-
 static int take_prompt(struct editor_request *ret, const json_t *params,
 	const struct limits *limits, struct refusal *refusal)
 {
@@ -224,7 +209,7 @@ static int take_prompt(struct editor_request *ret, const json_t *params,
 			"a prompt may have at most %zu bytes", limits->prompt_size);
 	}
 	ret->wish.type = REQUEST_PROMPT;
-	int r = check_content(ret, limits, refusal);
+	int r = request_take_blocks(ret->content, limits, &ret->wish, refusal);
 	ret->wish.prompt.message = buffer_cstr(&ret->message);
 	ret->wish.prompt.message_len = ret->message.len;
 	ret->wish.prompt.prompt_id = named;

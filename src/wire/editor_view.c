@@ -52,12 +52,6 @@ bool editor_view_is_live(const struct editor_view *view)
 	return view->is_live;
 }
 
-const char *editor_string(const struct json_span *object, const char *name)
-{
-	const struct json_span *value = json_span_get(object, name);
-	return json_span_is(value, JSON_STRING) ? value->text : NULL;
-}
-
 void editor_put_place(const struct editor_view *view, struct buffer *out, uint64_t seq)
 {
 	buffer_append_str(out, "\"epoch\":\"");
@@ -204,7 +198,7 @@ static void put_prompt(const struct editor_view *view, struct buffer *out,
 	const struct place *place, const struct json_span *data)
 {
 	static const char kind[] = "user_message_chunk";
-	const char *client_id = editor_string(data, "client_id");
+	const char *client_id = json_span_string(data, "client_id");
 	const struct json_span *message = json_span_get(data, "message");
 	const struct json_span *content = json_span_get(data, "content");
 	if (client_id && strcmp(client_id, view->client_id) == 0 && !view->tells_own) {
@@ -256,8 +250,8 @@ static void keep_json(
 static void see_state(struct editor_view *view, const char *type, const struct json_span *data,
 	struct buffer *out)
 {
-	const char *mode = editor_string(data, "current_mode_id");
-	const char *model = editor_string(data, "current_model_id");
+	const char *mode = json_span_string(data, "current_mode_id");
+	const char *model = json_span_string(data, "current_model_id");
 	if (strcmp(type, "x-acp-modes") == 0) {
 		keep_json(view, &view->modes, json_span_get(data, "available_modes"));
 	}
@@ -288,11 +282,11 @@ static void put_own(const struct editor_view *view, struct buffer *out, const ch
 	if (strcmp(type, "x-acp-content") == 0) {
 		bool is_thought = json_span_is(json_span_get(data, "thought"), JSON_TRUE);
 		struct place at = *place;
-		at.message_id = editor_string(data, "message_id");
+		at.message_id = json_span_string(data, "message_id");
 		put_content(view, out, is_thought ? "agent_thought_chunk" : "agent_message_chunk",
 			&at, json_span_get(data, "content"));
 	}
-	const char *done = editor_string(data, "elicitation_id");
+	const char *done = json_span_string(data, "elicitation_id");
 	if (strcmp(type, "x-acp-elicitation_complete") == 0 && done && view->takes_urls) {
 		buffer_append_str(out,
 			"{\"jsonrpc\":\"2.0\",\"method\":\"elicitation/complete\",\"params\":{");
@@ -333,7 +327,7 @@ static void note_event(struct editor_view *view, struct buffer *out, const char 
 	uint64_t turn, bool is_told, const struct json_span *data)
 {
 	if (strcmp(type, "user_prompt") == 0) {
-		editor_waits_see_prompt(view, editor_string(data, "prompt_id"), turn);
+		editor_waits_see_prompt(view, json_span_string(data, "prompt_id"), turn);
 	} else if (strcmp(type, "turn_end") == 0) {
 		editor_waits_see_turn_end(view, turn, data, out);
 	} else if (strcmp(type, "permission_request") == 0) {
@@ -358,7 +352,7 @@ static void take_event(struct editor_view *view, struct buffer *out, const struc
 {
 	uint64_t seq = 0;
 	uint64_t turn = 0;
-	const char *type = editor_string(event, "type");
+	const char *type = json_span_string(event, "type");
 	const struct json_span *data = json_span_get(event, "data");
 	json_span_count(json_span_get(event, "seq"), &seq);
 	json_span_count(json_span_get(event, "turn"), &turn);
@@ -375,7 +369,7 @@ static void take_event(struct editor_view *view, struct buffer *out, const struc
 	bool is_told = seq > view->told_seq;
 	struct place place = {.seq = seq,
 		.ts = json_span_get(event, "ts"),
-		.message_id = editor_string(event, "message_id")};
+		.message_id = json_span_string(event, "message_id")};
 	if (is_told && place.ts && !json_span_get(event, "redacted")) {
 		tell_event(view, out, type, &place, data);
 	}
@@ -397,7 +391,7 @@ static void take_delta(
 {
 	uint64_t seq = 0;
 	uint64_t offset = 0;
-	const char *type = editor_string(data, "type");
+	const char *type = json_span_string(data, "type");
 	const struct json_span *text = json_span_get(data, "text");
 	json_span_count(json_span_get(data, "seq"), &seq);
 	json_span_count(json_span_get(data, "offset"), &offset);
@@ -464,9 +458,9 @@ void editor_view_fail(
 
 static void take_error(struct editor_view *view, struct buffer *out, const struct json_span *data)
 {
-	const char *request = editor_string(data, "request");
-	const char *code = editor_string(data, "code");
-	const char *message = editor_string(data, "message");
+	const char *request = json_span_string(data, "request");
+	const char *code = json_span_string(data, "code");
+	const char *message = json_span_string(data, "message");
 	if (!code || !message) {
 		return;
 	}
@@ -483,7 +477,7 @@ void editor_view_take(struct editor_view *view, const char *frame, size_t len, s
 	if (json_spans_read(frame, len, &spans) < 0) {
 		return;
 	}
-	const char *type = editor_string(spans.all, "type");
+	const char *type = json_span_string(spans.all, "type");
 	const struct json_span *data = json_span_get(spans.all, "data");
 	if (!type) {
 		/* not a frame */

@@ -36,7 +36,6 @@ struct editor_view {
 	size_t question_count;
 };
 
-const char *editor_string(const struct json_span *object, const char *name);
 /** Appends `"epoch":…,"seq":…`. */
 void editor_put_place(const struct editor_view *view, struct buffer *out, uint64_t seq);
 

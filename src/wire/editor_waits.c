@@ -217,8 +217,8 @@ static bool is_stop_reason(const char *reason)
 void editor_waits_see_turn_end(
 	struct editor_view *view, uint64_t turn, const struct json_span *data, struct buffer *out)
 {
-	const char *reason = editor_string(data, "stop_reason");
-	const char *message = editor_string(data, "message");
+	const char *reason = json_span_string(data, "stop_reason");
+	const char *message = json_span_string(data, "message");
 	reason = reason ? reason : "end_turn";
 	list_for_each_safe(link, tmp, &view->waits) {
 		struct editor_wait *wait = list_entry(link, struct editor_wait, link);
@@ -335,11 +335,11 @@ void editor_waits_see_error(
 	list_for_each_safe(link, tmp, &view->waits) {
 		struct editor_wait *wait = list_entry(link, struct editor_wait, link);
 		const char *id = wait->kind == WAIT_SETTING
-					 ? editor_string(data, names[wait->setting])
+					 ? json_span_string(data, names[wait->setting])
 					 : NULL;
 		if (id && strcmp(id, wait->name) == 0) {
-			editor_put_error(out, wait->id, editor_string(data, "code"),
-				editor_string(data, "message"));
+			editor_put_error(out, wait->id, json_span_string(data, "code"),
+				json_span_string(data, "message"));
 			drop(view, wait);
 		}
 	}

@@ -1,6 +1,7 @@
 #include "holdfast/json_span.h"
 
 #include "holdfast/bytes.h"
+#include "holdfast/json_text.h"
 #include "holdfast/requests.h"
 #include "holdfast/utf8.h"
 
@@ -378,6 +379,12 @@ const struct json_span *json_span_get(const struct json_span *object, const char
 	return NULL;
 }
 
+const char *json_span_string(const struct json_span *object, const char *name)
+{
+	const struct json_span *value = json_span_get(object, name);
+	return json_span_is(value, JSON_STRING) ? value->text : NULL;
+}
+
 size_t json_span_array_size(const struct json_span *array)
 {
 	size_t count = 0;
@@ -396,10 +403,10 @@ bool json_span_count(const struct json_span *span, uint64_t *ret)
 		return false;
 	}
 	const char *digit = span->text + (span->text[0] == '-');
-	for (; digit < span->text + span->len && value <= 9007199254740991; digit++) {
+	for (; digit < span->text + span->len && value <= JSON_SAFE_MAX; digit++) {
 		value = value * 10 + (uint64_t)(*digit - '0');
 	}
-	bool is_count = value == 0 || (span->text[0] != '-' && value <= 9007199254740991);
+	bool is_count = value == 0 || (span->text[0] != '-' && value <= JSON_SAFE_MAX);
 	if (is_count) {
 		*ret = value;
 	}

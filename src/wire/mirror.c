@@ -1,5 +1,6 @@
 #include "holdfast/mirror.h"
 
+#include "holdfast/bytes.h"
 #include "holdfast/json_text.h"
 #include "holdfast/utf8.h"
 
@@ -313,14 +314,7 @@ static bool get_epoch(const json_t *head, uint64_t *ret)
 {
 	const char *text;
 	*ret = 0;
-	if (!get_text(head, "epoch", &text) || strlen(text) != 16 ||
-		strspn(text, "0123456789abcdef") != 16) {
-		return false;
-	}
-	for (const char *c = text; *c; c++) {
-		*ret = *ret << 4 | (uint64_t)(*c <= '9' ? *c - '0' : *c - 'a' + 10);
-	}
-	return true;
+	return get_text(head, "epoch", &text) && bytes_read_hex(text, strlen(text), ret);
 }
 
 static bool get_status(const json_t *head, struct session_status *ret)

@@ -2,6 +2,7 @@
 
 #include "holdfast/bytes.h"
 #include "holdfast/json_span.h"
+#include "holdfast/json_text.h"
 #include "holdfast/sse.h"
 #include "holdfast/utf8.h"
 
@@ -10,9 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-/* 2^53 - 1, JavaScript's largest safe integer. */
-#define NUMBER_MAX ((1ULL << 53) - 1)
 
 /* --- names --- */
 
@@ -89,7 +87,7 @@ bool raw_offset_read(const char *text, struct raw_offset *ret)
 void raw_offset_write(char ret[RAW_OFFSET_SIZE], uint64_t at)
 {
 	snprintf(ret, RAW_OFFSET_SIZE, "%016d_%016" PRIu64, 0,
-		at < NUMBER_MAX ? at : (uint64_t)NUMBER_MAX);
+		at < JSON_SAFE_MAX ? at : (uint64_t)JSON_SAFE_MAX);
 }
 
 bool raw_number_read(const char *text, bool plain, uint64_t *ret)
@@ -104,7 +102,7 @@ bool raw_number_read(const char *text, bool plain, uint64_t *ret)
 		return true;
 	}
 	return len - zeros <= 16 && read_digits(text + zeros, len - zeros, ret) &&
-	       *ret <= NUMBER_MAX;
+	       *ret <= JSON_SAFE_MAX;
 }
 
 /** Reads one character of `before` and a two-digit number. */

@@ -52,10 +52,9 @@ static int check_block(const json_t *block, struct refusal *refusal)
 		(const char *const[]){"type", "blob", "name", "mime_type", NULL}, refusal);
 }
 
-int request_take_content(const json_t *data, const struct limits *limits, struct request *ret,
-	struct refusal *refusal)
+int request_take_blocks(
+	json_t *content, const struct limits *limits, struct request *ret, struct refusal *refusal)
 {
-	json_t *content = json_object_get(data, "content");
 	size_t count = json_array_size(content);
 	ret->prompt.content = count ? content : NULL;
 	if (content && !json_is_array(content)) {
@@ -70,4 +69,10 @@ int request_take_content(const json_t *data, const struct limits *limits, struct
 		r = check_block(json_array_get(content, i), refusal);
 	}
 	return r;
+}
+
+int request_take_content(const json_t *data, const struct limits *limits, struct request *ret,
+	struct refusal *refusal)
+{
+	return request_take_blocks(json_object_get(data, "content"), limits, ret, refusal);
 }

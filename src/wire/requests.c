@@ -1,5 +1,7 @@
 #include "requests_internal.h"
 
+#include "holdfast/bytes.h"
+#include "holdfast/json_text.h"
 #include "holdfast/utf8.h"
 
 #include <errno.h>
@@ -122,7 +124,7 @@ static const json_t *need_string(
 static bool is_count(const json_t *value, json_int_t least)
 {
 	return json_is_integer(value) && json_integer_value(value) >= least &&
-	       json_integer_value(value) <= 9007199254740991;
+	       json_integer_value(value) <= JSON_SAFE_MAX;
 }
 
 /** A misspelt after_seq must not silently load something else. */
@@ -142,15 +144,6 @@ int json_check_names(
 		}
 	}
 	return 0;
-}
-
-static uint64_t parse_epoch(const char *text)
-{
-	char *end;
-	if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16) {
-		return 0;
-	}
-	return strtoull(text, &end, 16);
 }
 
 /* --- observers' requests --- */
@@ -197,7 +190,9 @@ static int parse_load(const json_t *data, const struct limits *limits, struct lo
 	load->seq = (uint64_t)json_integer_value(after ? after : before);
 	load->limit = limit ? (size_t)json_integer_value(limit) : load->limit;
 	load->has_epoch = epoch != NULL;
-	load->epoch = epoch ? parse_epoch(json_string_value(epoch)) : 0;
+	if (epoch) {
+		bytes_read_hex(json_string_value(epoch), json_string_length(epoch), &load->epoch);
+	}
 	load->follow = json_is_true(follow);
 	load->gaps = json_is_true(gaps);
 	return 0;

@@ -1,35 +1,17 @@
 #include "holdfast/sse.h"
 
+#include "holdfast/bytes.h"
 #include "holdfast/deflate.h"
+#include "holdfast/json_text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* 2^53 - 1, JavaScript's largest safe integer. */
-#define SEQ_MAX ((1ULL << 53) - 1)
 /* Size of the header of a stored deflate block (RFC 1951, section 3.2.4), and most bytes in it. */
 #define STORED_HEAD 5
 #define STORED_MAX  65535
 
 /* --- positions --- */
-
-static int hex_value(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static bool read_epoch(const char *text, uint64_t *ret)
-{
-	*ret = 0;
-	for (size_t i = 0; i < 16; i++) {
-		int value = hex_value(text[i]);
-		if (value < 0) {
-			return false;
-		}
-		*ret = *ret << 4 | (uint64_t)value;
-	}
-	return true;
-}
 
 static bool read_seq(const char *text, size_t len, uint64_t *ret)
 {
@@ -40,14 +22,15 @@ static bool read_seq(const char *text, size_t len, uint64_t *ret)
 		}
 		*ret = *ret * 10 + (uint64_t)(text[i] - '0');
 	}
-	return len >= 1 && len <= 16 && *ret <= SEQ_MAX;
+	return len >= 1 && len <= 16 && *ret <= JSON_SAFE_MAX;
 }
 
 bool sse_position_read(const char *text, size_t len, struct sse_position *ret)
 {
 	*ret = (struct sse_position){.has_epoch = len > 17 && text[16] == '-'};
 	if (ret->has_epoch) {
-		return read_epoch(text, &ret->epoch) && read_seq(text + 17, len - 17, &ret->seq);
+		return bytes_read_hex(text, 16, &ret->epoch) &&
+		       read_seq(text + 17, len - 17, &ret->seq);
 	}
 	return read_seq(text, len, &ret->seq);
 }
