@@ -1,8 +1,7 @@
-#include "holdfast/post.h"
+#include "post_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <openssl/err.h>
 #include <poll.h>
@@ -92,13 +91,12 @@ static int connect_to(struct line *line, const struct addrinfo *at)
 
 static int connect_host(const struct post *post, struct line *line)
 {
-	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	struct addrinfo *found = NULL;
-	int error = getaddrinfo(post->url->host, post->url->port, &hints, &found);
-	if (error) {
-		return -EHOSTUNREACH;
+	struct addrinfo *found;
+	int r = post_lookup(post->url, post->stop_fd, &found);
+	if (r < 0) {
+		return r;
 	}
-	int r = -EACCES;
+	r = -EACCES;
 	line->until_ms = now_ms() + post->timeout_ms;
 	for (const struct addrinfo *at = found; at && r != 0 && r != -ECANCELED; at = at->ai_next) {
 		if (is_allowed(post, at->ai_addr)) {
