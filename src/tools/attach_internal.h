@@ -3,6 +3,7 @@
 #define HOLDFAST_ATTACH_INTERNAL_H
 
 #include "holdfast/buffer.h"
+#include "holdfast/json_text.h"
 #include "holdfast/list.h"
 
 #include <jansson.h>
@@ -21,12 +22,16 @@ struct attach {
 	bool is_greeted; /* the editor's `initialize` has been answered */
 	bool is_coming_back; /* on a new connection, sessions are not resumed yet: the rest waits */
 	size_t resuming; /* our session/resume requests without an answer */
+	struct json_numbers *numbers; /* of messages that are kept */
 	json_t *hello; /* the editor's `initialize`; NULL: not received yet */
 	struct list sessions; /* struct open_session */
 	struct list waits; /* requests of the editor without an answer */
+	size_t wait_count;
+	size_t wait_size; /* bytes of the requests in `waits` */
 	struct list questions; /* of the server to the editor */
 	struct list queue; /* struct attach_message: notifications that wait for a connection */
 	size_t queued; /* bytes in `queue` */
+	bool has_dropped; /* notifications, and has said so */
 	unsigned long prompts; /* how many prompts have been given an id */
 	struct buffer to_editor; /* lines */
 	struct list to_server; /* struct attach_message */

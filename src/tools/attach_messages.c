@@ -4,6 +4,7 @@
  */
 #include "attach_internal.h"
 
+#include "holdfast/diag.h"
 #include "holdfast/json_rpc.h"
 
 #include <stdio.h>
@@ -13,6 +14,11 @@
 
 /* The most bytes of notifications that wait for a connection; beyond this, new ones are dropped. */
 #define QUEUE_MAX ((size_t)64 << 20)
+/*
+ * While requests cannot be sent, new ones are refused beyond this many or beyond QUEUE_MAX bytes of
+ * requests without an answer.
+ */
+#define WAITS_MAX 1000
 /* How many answers of the editor are kept, in case the server asks again after a reconnect. */
 #define ANSWERED_MAX 64
 /* Ids of our own requests, named so that they differ from an editor's. */
@@ -24,6 +30,7 @@ struct wait {
 	struct list link;
 	char *id; /* JSON */
 	json_t *message;
+	size_t size; /* bytes that the editor sent */
 	const char *method; /* points into `message` */
 	bool is_sent; /* on this connection */
 	bool has_begun; /* session/load: updates have arrived */
@@ -52,9 +59,10 @@ static bool is(const char *text, const char *other)
 	return text && strcmp(text, other) == 0;
 }
 
-static char *write_json(const json_t *value)
+/** Returns NULL for NULL. */
+static char *write_json(const struct attach *attach, const json_t *value)
 {
-	return json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+	return value ? json_text(value, attach->numbers) : NULL;
 }
 
 void attach_init(struct attach *attach)
@@ -65,6 +73,7 @@ void attach_init(struct attach *attach)
 	list_init(&attach->questions);
 	list_init(&attach->queue);
 	list_init(&attach->to_server);
+	attach->numbers = json_numbers_create();
 	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
 		abort();
 	}
@@ -95,19 +104,26 @@ static void drop_all(struct list *list)
 
 static void send_now(struct attach *attach, const json_t *message)
 {
-	char *text = write_json(message);
+	char *text = write_json(attach, message);
 	put(&attach->to_server, text, strlen(text));
 	free(text);
 }
 
-/** Sends a notification, or queues it for the next connection. */
+/** Sends a notification, or queues it for the next connection. Says once that it drops some. */
 static void send_or_queue(struct attach *attach, const char *text, size_t len)
 {
 	if (attach->is_connected && !attach->is_coming_back) {
 		put(&attach->to_server, text, len);
-	} else if (attach->queued + len <= QUEUE_MAX) {
-		attach->queued += len;
+		return;
+	}
+	size_t size = len + sizeof(struct attach_message);
+	if (attach->queued + size <= QUEUE_MAX) {
+		attach->queued += size;
 		put(&attach->queue, text, len);
+	} else if (!attach->has_dropped) {
+		attach->has_dropped = true;
+		diag(DIAG_WARN,
+			"too many notifications wait for a connection to the server; new ones are dropped");
 	}
 }
 
@@ -119,26 +135,29 @@ static void tell_editor(struct attach *attach, const char *text, size_t len)
 
 static void tell_editor_json(struct attach *attach, const json_t *message)
 {
-	char *text = write_json(message);
+	char *text = write_json(attach, message);
 	tell_editor(attach, text, strlen(text));
 	free(text);
 }
 
 /* --- waits and questions --- */
 
+/** Accepts a NULL `id`. */
 static struct wait *find_wait(struct attach *attach, const char *id)
 {
 	list_for_each(link, &attach->waits) {
 		struct wait *wait = list_entry(link, struct wait, link);
-		if (strcmp(wait->id, id) == 0) {
+		if (is(id, wait->id)) {
 			return wait;
 		}
 	}
 	return NULL;
 }
 
-static void drop_wait(struct wait *wait)
+static void drop_wait(struct attach *attach, struct wait *wait)
 {
+	attach->wait_count--;
+	attach->wait_size -= wait->size;
 	list_remove(&wait->link);
 	free(wait->id);
 	json_decref(wait->message);
@@ -170,7 +189,7 @@ void attach_finish(struct attach *attach)
 		attach_drop_session(list_entry(link, struct open_session, link));
 	}
 	list_for_each_safe(link, tmp, &attach->waits) {
-		drop_wait(list_entry(link, struct wait, link));
+		drop_wait(attach, list_entry(link, struct wait, link));
 	}
 	list_for_each_safe(link, tmp, &attach->questions) {
 		drop_question(list_entry(link, struct question, link));
@@ -179,6 +198,7 @@ void attach_finish(struct attach *attach)
 	drop_all(&attach->to_server);
 	buffer_finish(&attach->to_editor);
 	json_decref(attach->hello);
+	json_numbers_destroy(attach->numbers);
 }
 
 /* --- from the editor --- */
@@ -193,14 +213,30 @@ static json_t *member(json_t *object, const char *name)
 	return value;
 }
 
+static bool can_send(const struct attach *attach, const char *method)
+{
+	return attach->is_connected && (!attach->is_coming_back || is(method, "initialize"));
+}
+
 /** Sends a request, or leaves it for the next connection. */
 static void send_wait(struct attach *attach, struct wait *wait)
 {
-	if (!attach->is_connected || (attach->is_coming_back && !is(wait->method, "initialize"))) {
-		return;
+	if (can_send(attach, wait->method)) {
+		wait->is_sent = true;
+		send_now(attach, wait->message);
 	}
-	wait->is_sent = true;
-	send_now(attach, wait->message);
+}
+
+/** Answers a request that would have to wait for a connection, but too much waits already. */
+static bool is_refused(struct attach *attach, const json_t *message, size_t size)
+{
+	bool has_room = attach->wait_count < WAITS_MAX && attach->wait_size + size <= QUEUE_MAX;
+	if (has_room || can_send(attach, text_of(message, "method"))) {
+		return false;
+	}
+	json_rpc_error(&attach->to_editor, json_object_get(message, "id"), JSON_RPC_INTERNAL_ERROR,
+		"there is no connection to the server, and too many requests wait for one");
+	return true;
 }
 
 /** Gives a prompt an id, by which the server recognizes it if it is sent again. */
@@ -214,11 +250,17 @@ static void name_prompt(struct attach *attach, json_t *message)
 	}
 }
 
-static void take_request(struct attach *attach, json_t *message, char *id)
+static void take_request(struct attach *attach, json_t *message, size_t size)
 {
+	if (is_refused(attach, message, size)) {
+		return;
+	}
 	struct wait *wait = xcalloc(1, sizeof(*wait));
 	const char *method = text_of(message, "method");
-	wait->id = id;
+	wait->id = write_json(attach, json_object_get(message, "id"));
+	wait->size = size;
+	attach->wait_count++;
+	attach->wait_size += size;
 	wait->message = json_incref(message);
 	if (is(method, "initialize")) {
 		json_decref(attach->hello);
@@ -259,7 +301,7 @@ static void forget_answered(struct attach *attach)
 
 static void take_answer(struct attach *attach, const json_t *id, const char *text, size_t len)
 {
-	char *key = write_json(id);
+	char *key = write_json(attach, id);
 	struct question *question = find_question(attach, key);
 	if (question && !question->answer.len) {
 		buffer_append(&question->answer, text, len);
@@ -273,13 +315,12 @@ static void take_answer(struct attach *attach, const json_t *id, const char *tex
 
 void attach_take_line(struct attach *attach, const char *text, size_t len)
 {
-	json_error_t error;
-	json_t *message = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+	json_t *message = json_read(text, len, JSON_REJECT_DUPLICATES, attach->numbers, NULL);
 	const json_t *id = json_object_get(message, "id");
 	struct buffer out = {0};
 	switch (json_rpc_classify(message)) {
 	case JSON_RPC_REQUEST:
-		take_request(attach, message, write_json(id));
+		take_request(attach, message, len);
 		break;
 	case JSON_RPC_RESPONSE:
 		take_answer(attach, id, text, len);
@@ -296,6 +337,7 @@ void attach_take_line(struct attach *attach, const char *text, size_t len)
 		break;
 	}
 	json_decref(message);
+	json_numbers_sweep(attach->numbers);
 }
 
 /* --- connections --- */
@@ -352,6 +394,7 @@ static void catch_up(struct attach *attach)
 	}
 	list_move_all(&attach->to_server, &attach->queue);
 	attach->queued = 0;
+	attach->has_dropped = false;
 }
 
 static void resume_all(struct attach *attach)
@@ -407,7 +450,7 @@ static void fail_session(struct attach *attach, const char *id, const json_t *er
 				json_object_get(wait->message, "id"), "error", error);
 			tell_editor_json(attach, answer);
 			json_decref(answer);
-			drop_wait(wait);
+			drop_wait(attach, wait);
 		}
 	}
 }
@@ -449,7 +492,7 @@ static void note_answer(struct attach *attach, const struct wait *wait, const js
 static void take_server_answer(
 	struct attach *attach, const json_t *message, const char *text, size_t len)
 {
-	char *key = write_json(json_object_get(message, "id"));
+	char *key = write_json(attach, json_object_get(message, "id"));
 	struct wait *wait = find_wait(attach, key);
 	json_t *result = json_object_get(message, "result");
 	free(key);
@@ -467,7 +510,7 @@ static void take_server_answer(
 		tell_editor(attach, text, len);
 	}
 	bool was_hello = is(wait->method, "initialize");
-	drop_wait(wait);
+	drop_wait(attach, wait);
 	if (was_hello && result) {
 		attach->is_greeted = true;
 		resume_all(attach);
@@ -496,7 +539,7 @@ static void note_update(struct attach *attach, const json_t *params)
  */
 static bool is_new_question(struct attach *attach, const json_t *message)
 {
-	char *key = write_json(json_object_get(message, "id"));
+	char *key = write_json(attach, json_object_get(message, "id"));
 	struct question *question = find_question(attach, key);
 	if (question) {
 		if (question->answer.len) {
@@ -515,7 +558,7 @@ static bool is_new_question(struct attach *attach, const json_t *message)
 /** Drops a question that the server has withdrawn. Returns whether it was still unanswered. */
 static bool was_question(struct attach *attach, const json_t *params)
 {
-	char *key = write_json(json_object_get(params, "requestId"));
+	char *key = write_json(attach, json_object_get(params, "requestId"));
 	struct question *question = key ? find_question(attach, key) : NULL;
 	bool is_open = question && !question->answer.len;
 	free(key);
@@ -527,7 +570,7 @@ static bool was_question(struct attach *attach, const json_t *params)
 
 void attach_take_message(struct attach *attach, const char *text, size_t len)
 {
-	json_t *message = json_loadb(text, len, 0, NULL);
+	json_t *message = json_read(text, len, 0, attach->numbers, NULL);
 	const char *method = text_of(message, "method");
 	const json_t *params = json_object_get(message, "params");
 	bool is_told = false;
@@ -545,4 +588,5 @@ void attach_take_message(struct attach *attach, const char *text, size_t len)
 		tell_editor(attach, text, len);
 	}
 	json_decref(message);
+	json_numbers_sweep(attach->numbers);
 }
