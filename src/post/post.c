@@ -191,6 +191,18 @@ static int write_all(const struct line *line, const char *bytes, size_t len)
 	return 0;
 }
 
+/** Drops whole interim answers, such as 103 (Early Hints), which can come before the answer. */
+static void drop_interim(struct buffer *head)
+{
+	static const char interim[] = "HTTP/1.1 1";
+	char *end;
+	while (strncmp(head->data, interim, sizeof(interim) - 1) == 0 &&
+		(end = strstr(head->data, "\r\n\r\n"))) {
+		head->len -= (size_t)(end + 4 - head->data);
+		memmove(head->data, end + 4, head->len + 1);
+	}
+}
+
 /** Reads until the head is complete. The deadline also holds if a byte comes at a time. */
 static int read_head(const struct line *line, struct buffer *head)
 {
@@ -204,6 +216,7 @@ static int read_head(const struct line *line, struct buffer *head)
 		}
 		head->len += (size_t)n;
 		head->data[head->len] = '\0';
+		drop_interim(head);
 		if (strstr(head->data, "\r\n\r\n")) {
 			return 0;
 		}
