@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,6 +42,7 @@ struct raw_read {
 	int status;
 	void (*done)(void *arg, struct raw_page *page, int status); /* NULL: cancelled */
 	void *arg;
+	atomic_bool is_unwanted; /* the same, for the thread pool */
 };
 
 struct raw_page *raw_page_new(uint64_t from, const char *bytes, size_t len)
@@ -145,7 +147,7 @@ static int read_page(struct raw_read *read)
 	uint64_t at = read->from;
 	size_t step = RAW_PAGE_SIZE;
 	int r = check_begin(read);
-	while (r == 0 && at < read->to) {
+	while (r == 0 && at < read->to && !read->is_unwanted) {
 		uint64_t end = read->to - at > step ? at + step : read->to;
 		r = read_bytes(read, at, end, bytes);
 		at = end;
@@ -165,7 +167,7 @@ static int find_message(struct raw_read *read)
 	uint64_t at = read->from;
 	uint64_t left = read->count;
 	int r = check_begin(read);
-	while (r == 0 && left && at < read->to) {
+	while (r == 0 && left && at < read->to && !read->is_unwanted) {
 		struct buffer bytes = {0};
 		uint64_t end = read->to - at > FIND_SIZE ? at + FIND_SIZE : read->to;
 		r = read_bytes(read, at, end, &bytes);
@@ -278,4 +280,5 @@ struct raw_read *raw_find(struct raw_store *store, const char *name, uint64_t fr
 void raw_read_cancel(struct raw_read *read)
 {
 	read->done = NULL;
+	read->is_unwanted = true;
 }
