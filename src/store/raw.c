@@ -26,9 +26,11 @@ int64_t raw_now(const struct raw_store *store)
 static bool is_over(const struct raw_store *store, const struct raw_stream *stream)
 {
 	int64_t now = raw_now(store);
+	int64_t ttl_ms = stream->ttl_s * 1000;
+	int64_t more_ms = stream->may_be_newer ? ttl_ms / RAW_TOUCH_PART : 0;
 	return (stream->expires_ms && now >= stream->expires_ms) ||
 	       (stream->has_ttl && list_empty(&stream->watches) &&
-		       now - stream->used_ms >= stream->ttl_s * 1000);
+		       now - stream->used_ms >= ttl_ms + more_ms);
 }
 
 static void handle_gone(void *arg, struct raw_stream *stream)
@@ -76,6 +78,7 @@ enum raw_result raw_find_stream(
 void raw_touch(struct raw_store *store, struct raw_stream *stream)
 {
 	stream->used_ms = raw_now(store);
+	stream->may_be_newer = false;
 	if (stream->has_ttl &&
 		stream->used_ms - stream->noted_ms >= stream->ttl_s * 1000 / RAW_TOUCH_PART) {
 		raw_put_touch(&store->journal.gather, stream->id, stream->used_ms);

@@ -271,8 +271,7 @@ int raw_take_found(struct raw_store *store)
 	list_for_each(link, &store->state->streams) {
 		struct raw_stream *stream = list_entry(link, struct raw_stream, link);
 		stream->is_shown = true;
-		stream->used_ms += stream->ttl_s * 1000 /
-				   RAW_TOUCH_PART; /* the last use may not be journaled */
+		stream->may_be_newer = true;
 		stream->shown_length = stream->length;
 		stream->shown_closed = stream->is_closed;
 	}

@@ -55,6 +55,7 @@ struct raw_stream {
 	bool is_damaged; /* its file is too short */
 	int64_t ttl_s;
 	int64_t used_ms; /* last use, wall clock */
+	bool may_be_newer; /* recovered: a use after used_ms may not be in the journal */
 	int64_t noted_ms; /* last use that is in the journal */
 	struct raw_stream *source; /* NULL: not a fork */
 	uint64_t source_id; /* 0: not a fork */

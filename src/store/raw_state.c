@@ -75,6 +75,7 @@ void raw_state_append(struct raw_stream *stream, const struct raw_record *record
 		}
 	}
 	stream->used_ms = stream->noted_ms = record->now_ms;
+	stream->may_be_newer = false;
 	stream->length += record->len;
 }
 
