@@ -409,6 +409,24 @@ static int remove_files(struct recovery *recovery)
 	return r;
 }
 
+/**
+ * Without the beginning of any segment nothing is known of the streams. Files of streams are
+ * written only after such a beginning has been synced, so it was damaged, not torn.
+ */
+static int check_beginning(struct recovery *recovery)
+{
+	char **names;
+	size_t count;
+	int r = disk_list(recovery->dirs->dir_fd, "data", raw_is_data, &names, &count);
+	if (r == 0 && count) {
+		recovery->found->why = xstrdup(
+			"streams/journal is damaged: no segment has a whole beginning, but there are files of streams");
+		r = -EBADMSG;
+	}
+	disk_list_free(names, count);
+	return r;
+}
+
 static int read_journal(struct recovery *recovery)
 {
 	char **names;
@@ -417,6 +435,9 @@ static int read_journal(struct recovery *recovery)
 	int r = disk_list(recovery->dirs->dir_fd, "journal", raw_is_segment, &names, &count);
 	if (r == 0) {
 		r = read_segments(recovery, names, count);
+	}
+	if (r == 0 && count && recovery->is_first) {
+		r = check_beginning(recovery);
 	}
 	disk_list_free(names, count);
 	return r;
