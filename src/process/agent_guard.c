@@ -6,9 +6,9 @@
 #include "holdfast/clock.h"
 #include "holdfast/descriptors.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -278,10 +278,55 @@ static int prepare(struct guard *g)
 		       : r;
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+/**
+ * Empties the directory `dir` and closes it. Commands of the agent may still run, and exchange
+ * directories for links: so no path is used, and no link followed. What lies deeper than TREE_DEPTH
+ * is moved to `top`; returns whether anything was.
+ */
+static bool empty_directory(int top, int dir, int depth)
 {
-	remove(path);
-	return 0;
+	static unsigned long count;
+	bool moved = false;
+	DIR *entries = fdopendir(dir);
+	if (!entries) {
+		close(dir);
+		return false;
+	}
+	struct dirent *entry;
+	while ((entry = readdir(entries))) {
+		const char *name = entry->d_name;
+		bool is_dots = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+		if (is_dots || unlinkat(dir, name, 0) == 0) {
+			continue;
+		}
+		int below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (below >= 0 && depth < TREE_DEPTH) {
+			moved = empty_directory(top, below, depth + 1) || moved;
+		} else if (below >= 0) {
+			char other[32];
+			close(below);
+			snprintf(other, sizeof(other), "deep-%lu", ++count);
+			moved = renameat(dir, name, top, other) == 0 || moved;
+		}
+		unlinkat(dir, name, AT_REMOVEDIR);
+	}
+	closedir(entries);
+	return moved;
+}
+
+/** Removes the agent's TMPDIR. The directory above it is the server's alone. */
+static void remove_tmp(const char *path)
+{
+	bool has_more = true;
+	int top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	while (top >= 0 && has_more) {
+		int dir = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		has_more = dir >= 0 && empty_directory(top, dir, 0);
+	}
+	if (top >= 0) {
+		close(top);
+	}
+	rmdir(path);
 }
 
 static void add_path(char ***list, const char *path)
@@ -359,7 +404,7 @@ static bool take_orders(struct guard *g, int argc, char **argv)
 static void finish(struct guard *g)
 {
 	if (g->sandbox.tmp && g->orders.is_agent) {
-		nftw(g->sandbox.tmp, remove_one, TREE_DEPTH, FTW_DEPTH | FTW_PHYS);
+		remove_tmp(g->sandbox.tmp);
 	}
 	agent_env_free(g->sandbox.reads);
 	agent_env_free(g->sandbox.writes);
