@@ -113,6 +113,25 @@ static void remove_waiting(void *arg, const char *prompt_id)
 	remove_queued(arg, prompt_id);
 }
 
+struct running {
+	const struct session *session;
+	bool is_found;
+};
+
+static void find_running(void *arg, const char *prompt_id)
+{
+	struct running *running = arg;
+	running->is_found = running->is_found || session_is_turn_of(running->session, prompt_id);
+}
+
+/** Whether the running turn is that of one of the editor's prompts, told of it or not. */
+static bool is_at_work(const struct editor_session *at)
+{
+	struct running running = {.session = editor_session_of(at)};
+	editor_view_each_waiting(editor_view_of(at), find_running, &running);
+	return running.is_found || editor_view_is_at_work(editor_view_of(at));
+}
+
 void editor_cancel(struct conn *conn, struct editor_session *at)
 {
 	struct session *session = editor_session_of(at);
@@ -120,7 +139,7 @@ void editor_cancel(struct conn *conn, struct editor_session *at)
 	bool has_any = editor_view_count_prompts(view) > 0;
 	editor_view_each_waiting(view, remove_waiting, session);
 	/* An editor without a prompt of its own stops the running turn. */
-	if (editor_view_is_at_work(view) || !has_any) {
+	if (is_at_work(at) || !has_any) {
 		agent_host_cancel(conn->server->agents, session);
 	}
 	editor_look_for_removed(at);
@@ -168,7 +187,7 @@ void editor_take_back(struct conn *conn, const char *id)
 		if (had.place == PROMPT_QUEUED) {
 			remove_queued(session, prompt_id);
 			editor_look_for_removed(at);
-		} else if (editor_view_is_at_work(editor_view_of(at))) {
+		} else if (session_is_turn_of(session, prompt_id)) {
 			agent_host_cancel(conn->server->agents, session);
 		}
 	}
