@@ -117,7 +117,7 @@ static int bind_all(const union sock_address *addresses, size_t count, int port,
 		union sock_address address = addresses[i];
 		set_port(&address, port);
 		int fd = inherited_find(inherited, &address.any);
-		ret->is_inherited = ret->is_inherited || fd >= 0;
+		bool is_inherited = fd >= 0;
 		fd = fd >= 0 ? fd : bind_one(&address);
 		if (fd < 0) {
 			while (ret->count) {
@@ -126,6 +126,7 @@ static int bind_all(const union sock_address *addresses, size_t count, int port,
 			return fd;
 		}
 		port = get_port(&address);
+		ret->is_inherited[ret->count] = is_inherited;
 		ret->fds[ret->count++] = fd;
 		ret->is_loopback = ret->is_loopback && is_loopback(&address);
 	}
@@ -270,7 +271,7 @@ static int bind_unix(const struct listen_address *address, struct inherited_sock
 	int fd = inherited_find(inherited, (const struct sockaddr *)&at);
 	if (fd >= 0) {
 		*ret = (struct bound){
-			.fds = {fd}, .count = 1, .is_loopback = true, .is_inherited = true};
+			.fds = {fd}, .count = 1, .is_loopback = true, .is_inherited = {true}};
 		return 0;
 	}
 	const char *why = remove_stale(&at);

@@ -17,7 +17,8 @@ struct bound {
 	size_t count;
 	int port; /* 0 for a unix socket */
 	bool is_loopback; /* only this machine can connect; also true of a unix socket */
-	bool is_inherited; /* the service manager's: it stays open when we close it */
+	bool is_inherited[BIND_ADDRESSES_MAX]; /* the service manager's: it stays open when we
+						  close it */
 	dev_t dev; /* identify the file of a unix socket */
 	ino_t ino;
 };

@@ -276,7 +276,7 @@ static void add(struct listeners *all, size_t index)
 	for (size_t i = 0; i < bound->count; i++) {
 		all->list[all->count++] = (struct listener){.all = all,
 			.fd = bound->fds[i],
-			.is_inherited = bound->is_inherited,
+			.is_inherited = bound->is_inherited[i],
 			.kind = {.is_loopback = bound->is_loopback,
 				.is_unix = all->config.addresses[index].scheme == LISTEN_UNIX,
 				.is_node = all->config.addresses[index].scheme == LISTEN_NODE,
@@ -289,7 +289,7 @@ static void remove_files(const struct listeners *all)
 {
 	for (size_t i = 0; i < all->config.count; i++) {
 		if (all->config.addresses[i].scheme == LISTEN_UNIX && all->bound[i].count &&
-			!all->bound[i].is_inherited) {
+			!all->bound[i].is_inherited[0]) {
 			bound_unlink(&all->bound[i], &all->config.addresses[i]);
 		}
 	}

@@ -296,6 +296,7 @@ static void destroy(struct node_link *link)
 	link->server->link_count--;
 	if (link->lookup) {
 		link->lookup->data = NULL; /* handle_found() frees it */
+		uv_cancel((uv_req_t *)link->lookup); /* unless it has begun */
 	}
 	if (link->addresses) {
 		freeaddrinfo(link->addresses);
