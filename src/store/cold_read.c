@@ -138,6 +138,15 @@ static int read_index(struct cold_read *read)
 	return r;
 }
 
+/** Its events hold references of their own. */
+static void release_block(struct cold_read *read)
+{
+	if (read->block) {
+		event_block_release(read->block);
+		read->block = NULL;
+	}
+}
+
 /* --- pages with damaged lines --- */
 
 /** Reads an event, or makes a gap in its place; -EBADMSG if the page does not want gaps. */
@@ -184,6 +193,7 @@ static int read_apart(struct cold_read *read, const struct gap_source *source)
 static int read_damaged(struct cold_read *read, int fd)
 {
 	log_read_drop(read->base);
+	release_block(read);
 	read->base->bytes = 0;
 	int index_fd = open_file(read, "events.index");
 	if (index_fd < 0) {
@@ -235,15 +245,13 @@ static void read_work(uv_work_t *work)
 	if (fd >= 0) {
 		close(fd);
 	}
-	if (read->base->status == 0 && read->base->page.format == FORMAT_HTML && !read->gap.from) {
+	/* A page that was read line by line has no block. */
+	if (read->base->status == 0 && read->base->page.format == FORMAT_HTML && read->block) {
 		const struct html_place place = place_of(read);
 		html_file_give(&place, read->block);
 		read->lacks_html = page_lacks_html(read->base);
 	}
-	if (read->block) {
-		event_block_release(read->block); /* its events hold references */
-		read->block = NULL;
-	}
+	release_block(read);
 }
 
 /* --- on the loop --- */

@@ -356,6 +356,48 @@ static void metadata_tells_the_state(void **state)
 	(void)state;
 }
 
+static void take_count(void *arg, int status, struct event **events, size_t count)
+{
+	int *got = arg;
+	*got = status < 0 ? status : (int)count;
+	for (size_t i = 0; i < count; i++) {
+		event_unref(events[i]);
+	}
+}
+
+/** Two lines in a row are spoilt, and a page in HTML ends before them. */
+static void a_page_ends_before_spoilt_lines(void **state)
+{
+	struct shelf shelf;
+	struct rig rig;
+	struct buffer text = {0};
+	shelf_make(&shelf);
+	log_path(&text, shelf.dir, "s", "events.jsonl");
+	const char *line = shelf.log.data;
+	for (int seq = 1; seq <= 31; seq++, line = strchr(line, '\n') + 1) {
+		if (seq >= 30) {
+			flip(text.data, (size_t)(line - shelf.log.data));
+		}
+	}
+	rig_init_on(&rig, shelf.dir);
+	assert_int_equal(rig_open(&rig), 0);
+	struct session *session = rig_session(&rig, "s");
+	/* The index is made again, and does not fit either. */
+	assert_int_equal(reading_page(&rig, session, 30, 31, &text), -EBADMSG);
+	const struct log_page page = {
+		.from = 1, .to = EVENTS, .max_bytes = 300, .format = FORMAT_HTML};
+	int got = 0;
+	assert_non_null(session_log_read(session_channel(session)->log, &page, take_count, &got));
+	while (!got) {
+		uv_run(&rig.loop, UV_RUN_ONCE);
+	}
+	assert_in_range(got, 1, 5);
+	buffer_finish(&text);
+	rig_finish(&rig);
+	shelf_free(&shelf);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +406,7 @@ int main(void)
 		cmocka_unit_test(metadata_is_made_again_from_the_journal),
 		cmocka_unit_test(spoilt_metadata_is_set_aside),
 		cmocka_unit_test(metadata_tells_the_state),
+		cmocka_unit_test(a_page_ends_before_spoilt_lines),
 	};
 	point_use_memory();
 	diag_set_level(getenv("HOLDFAST_CRASH_CASE") ? DIAG_WARN : DIAG_SILENT);
