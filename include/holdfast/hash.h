@@ -15,6 +15,8 @@ struct hash;
 struct hash *hash_create(void);
 /** Frees the map, but not the values. Accepts NULL. */
 void hash_destroy(struct hash *h);
+/** Frees the map and its values, with free(). Accepts NULL. */
+void hash_destroy_all(struct hash *h);
 /** Returns the value of a key, or NULL. */
 void *hash_get(const struct hash *h, const char *key, size_t len);
 /** Sets the value of a key; it must not be NULL. Returns the previous value, or NULL. */

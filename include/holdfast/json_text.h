@@ -10,6 +10,7 @@
 #include "holdfast/buffer.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* 2^53 - 1, the largest whole number that every JSON reader keeps exact (JavaScript's safe ones). */
@@ -42,5 +43,7 @@ json_t *json_read(const char *text, size_t len, size_t flags, struct json_number
 void json_write(struct buffer *out, const json_t *value, const struct json_numbers *numbers);
 /** Like json_write(), but returns a new string, which the caller frees. */
 char *json_text(const json_t *value, const struct json_numbers *numbers);
+/** Gets a member that is an integer of 0 or more; false, with 0 or a wrong value, if it is not. */
+bool json_take_number(const json_t *json, const char *name, uint64_t *ret);
 
 #endif

@@ -59,6 +59,19 @@ void hash_destroy(struct hash *h)
 	free(h);
 }
 
+static void free_value(void *value, void *arg)
+{
+	free(value);
+}
+
+void hash_destroy_all(struct hash *h)
+{
+	if (h) {
+		hash_each(h, free_value, NULL);
+		hash_destroy(h);
+	}
+}
+
 /** Returns the link that points to the key's node, or the NULL link at the end of its chain. */
 static struct node **find(const struct hash *h, const char *key, size_t len, uint64_t digest)
 {

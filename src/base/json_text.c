@@ -411,3 +411,10 @@ json_t *json_read(const char *text, size_t len, size_t flags, struct json_number
 	}
 	return json;
 }
+
+bool json_take_number(const json_t *json, const char *name, uint64_t *ret)
+{
+	const json_t *value = json_object_get(json, name);
+	*ret = (uint64_t)json_integer_value(value);
+	return json_is_integer(value) && json_integer_value(value) >= 0;
+}

@@ -305,11 +305,6 @@ static void free_handle(uv_handle_t *handle)
 	free(handle);
 }
 
-static void free_id(void *value, void *arg)
-{
-	free(value);
-}
-
 void server_close(struct server *server)
 {
 	if (!server) {
@@ -340,8 +335,7 @@ void server_destroy(struct server *server)
 	shared_frames_drop(&server->shared);
 	transport_destroy(server->transport);
 	deflater_destroy(server->deflater);
-	hash_each(server->changed, free_id, NULL);
-	hash_destroy(server->changed);
+	hash_destroy_all(server->changed);
 	hash_destroy(server->households);
 	identity_finish(server);
 	grant_unref(server->everyone);

@@ -191,16 +191,10 @@ static void tell_changed(void *value, void *arg)
 	tell(arg, "session_changed", value);
 }
 
-static void free_id(void *value, void *arg)
-{
-	free(value);
-}
-
 void feed_flush(struct server *server)
 {
 	hash_each(server->changed, tell_changed, server);
-	hash_each(server->changed, free_id, NULL);
-	hash_destroy(server->changed);
+	hash_destroy_all(server->changed);
 	server->changed = hash_create();
 }
 

@@ -87,15 +87,9 @@ void session_answers_rewind(struct session *session)
 	hash_filter(session->resolved, is_in_log, session);
 }
 
-static void free_value(void *value, void *arg)
-{
-	free(value);
-}
-
 void session_answers_finish(struct session *session)
 {
-	hash_each(session->resolved, free_value, NULL);
-	hash_destroy(session->resolved);
+	hash_destroy_all(session->resolved);
 }
 
 /* --- lookups --- */

@@ -342,20 +342,14 @@ static void free_object(void *value, void *arg)
 	free_shown(value);
 }
 
-static void free_id(void *value, void *arg)
-{
-	free(value);
-}
-
 void session_elsewhere_end(struct session_table *table)
 {
 	struct elsewhere *elsewhere = table->elsewhere;
 	if (elsewhere) {
 		loop_close(elsewhere->timer);
 		hash_each(elsewhere->objects, free_object, NULL);
-		hash_each(elsewhere->changed, free_id, NULL);
 		hash_destroy(elsewhere->objects);
-		hash_destroy(elsewhere->changed);
+		hash_destroy_all(elsewhere->changed);
 		buffer_finish(&elsewhere->out);
 		buffer_finish(&elsewhere->in);
 		free(elsewhere);

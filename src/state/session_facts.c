@@ -4,6 +4,8 @@
  */
 #include "state_internal.h"
 
+#include "holdfast/json_text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -293,13 +295,6 @@ void session_facts_write(const void *arg, struct buffer *out)
 	agent_state_append(&facts->agent_state, 0, out);
 }
 
-static bool take_number(const json_t *json, const char *name, uint64_t *ret)
-{
-	const json_t *value = json_object_get(json, name);
-	*ret = (uint64_t)json_integer_value(value);
-	return json_is_integer(value) && json_integer_value(value) >= 0;
-}
-
 /** Reads agent_state, which files of older versions lack. */
 static bool take_agent_state(const json_t *json, uint64_t max_seq, struct agent_state *ret)
 {
@@ -309,7 +304,7 @@ static bool take_agent_state(const json_t *json, uint64_t max_seq, struct agent_
 		uint64_t *seq = &ret->seqs[i];
 		const char *name = agent_state_name(i);
 		good = !json_object_get(state, name) ||
-		       (take_number(state, name, seq) && *seq && *seq <= max_seq);
+		       (json_take_number(state, name, seq) && *seq && *seq <= max_seq);
 	}
 	return good;
 }
@@ -327,7 +322,7 @@ void *session_facts_read(const json_t *json, uint64_t max_seq, const char **ret_
 			session_facts_set(text_at(facts, fact), or_none(json_string_value(value)));
 		} else if (fact->kind == FLAG) {
 			set_number(facts, fact, json_is_true(value));
-		} else if (take_number(json, fact->name, &number)) {
+		} else if (json_take_number(json, fact->name, &number)) {
 			set_number(facts, fact, number);
 		} else if (fact->places & IS_NEEDED) {
 			*ret_why = "one of its numbers is missing or malformed";

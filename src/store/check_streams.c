@@ -13,11 +13,6 @@
 /* Most attempts while a server keeps deleting the oldest segment. */
 #define ATTEMPTS 20
 
-static int open_dir(int dir_fd, const char *name)
-{
-	return dir_fd < 0 ? -1 : disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-}
-
 /**
  * Reads the sizes of the wanted files in a directory. Returns their sum; the caller frees
  * ret->sizes.
@@ -108,9 +103,9 @@ static void tell(struct check *check, const struct raw_found *found, int result)
 
 static void open_dirs(const struct store_files *files, struct raw_dirs *ret)
 {
-	ret->dir_fd = open_dir(files->dir_fd, "streams");
-	ret->journal_fd = open_dir(ret->dir_fd, "journal");
-	ret->data_fd = open_dir(ret->dir_fd, "data");
+	ret->dir_fd = disk_open_dir(files->dir_fd, "streams");
+	ret->journal_fd = disk_open_dir(ret->dir_fd, "journal");
+	ret->data_fd = disk_open_dir(ret->dir_fd, "data");
 }
 
 void check_streams(struct check *check)

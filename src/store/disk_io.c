@@ -9,9 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static DIR *open_dir(int dir_fd, const char *name)
+int disk_open_dir(int dir_fd, const char *name)
 {
-	int fd = disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	return disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+}
+
+static DIR *open_list(int dir_fd, const char *name)
+{
+	int fd = disk_open_dir(dir_fd, name);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	if (fd >= 0 && !dir) {
 		int err = errno;
@@ -32,7 +37,7 @@ int disk_list(int dir_fd, const char *name, bool (*is_wanted)(const char *name),
 	char **names = NULL;
 	size_t count = 0;
 	struct dirent *entry;
-	DIR *dir = open_dir(dir_fd, name);
+	DIR *dir = open_list(dir_fd, name);
 	*ret_names = NULL;
 	*ret_count = 0;
 	if (!dir) {

@@ -22,6 +22,8 @@
 int disk_list(int dir_fd, const char *name, bool (*is_wanted)(const char *name), char ***ret_names,
 	size_t *ret_count);
 void disk_list_free(char **names, size_t count);
+/** Opens a directory to be read. Returns a descriptor, or -1 with errno. */
+int disk_open_dir(int dir_fd, const char *name);
 /** Appends a file to `out`; of a longer one, at least the first `most` bytes. */
 int disk_read_file(int dir_fd, const char *name, size_t most, struct buffer *out);
 /** Reads `len` bytes at an offset; -EBADMSG if the file ends before. */

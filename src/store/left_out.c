@@ -21,15 +21,9 @@ void left_out_init(struct store *store)
 	store->left_out_timer = loop_timer(store->loop, store);
 }
 
-static void free_id(void *id, void *arg)
-{
-	free(id);
-}
-
 void left_out_forget(struct store *store)
 {
-	hash_each(store->left_out, free_id, NULL);
-	hash_destroy(store->left_out);
+	hash_destroy_all(store->left_out);
 }
 
 void left_out_finish(struct store *store)

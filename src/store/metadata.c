@@ -1,6 +1,7 @@
 /* Reads and writes metadata.json: what is certain about a session without reading its log. */
 #include "store_internal.h"
 
+#include "holdfast/json_text.h"
 #include "holdfast/sealed_line.h"
 
 #include <errno.h>
@@ -63,13 +64,6 @@ static int read_file(int sessions_fd, const char *id, struct buffer *out)
 	return r == -ENOTDIR ? -ENOENT : r == 0 && out->len > METADATA_MAX ? -EBADMSG : r;
 }
 
-static bool take_number(const json_t *json, const char *name, uint64_t *ret)
-{
-	const json_t *value = json_object_get(json, name);
-	*ret = (uint64_t)json_integer_value(value);
-	return json_is_integer(value) && json_integer_value(value) >= 0;
-}
-
 static bool take_epoch(const json_t *json, uint64_t *ret)
 {
 	const char *text = json_string_value(json_object_get(json, "epoch"));
@@ -83,16 +77,16 @@ static bool take_numbers(const json_t *json, struct metadata *meta)
 	uint64_t created_at;
 	uint64_t updated_at;
 	uint64_t first_ts;
-	bool good = take_number(json, "first_seq", &meta->first_seq) &&
-		    take_number(json, "first_at", &meta->first_at) &&
-		    take_number(json, "first_ts", &first_ts) &&
-		    take_number(json, "base_seq", &meta->base_seq) &&
-		    take_number(json, "max_seq", &meta->max_seq) &&
-		    take_number(json, "log_size", &meta->log_size) &&
-		    take_number(json, "keys_size", &meta->keys_size) &&
-		    take_number(json, "input_names", &meta->input_names) &&
-		    take_number(json, "created_at", &created_at) &&
-		    take_number(json, "updated_at", &updated_at);
+	bool good = json_take_number(json, "first_seq", &meta->first_seq) &&
+		    json_take_number(json, "first_at", &meta->first_at) &&
+		    json_take_number(json, "first_ts", &first_ts) &&
+		    json_take_number(json, "base_seq", &meta->base_seq) &&
+		    json_take_number(json, "max_seq", &meta->max_seq) &&
+		    json_take_number(json, "log_size", &meta->log_size) &&
+		    json_take_number(json, "keys_size", &meta->keys_size) &&
+		    json_take_number(json, "input_names", &meta->input_names) &&
+		    json_take_number(json, "created_at", &created_at) &&
+		    json_take_number(json, "updated_at", &updated_at);
 	if (good) {
 		meta->first_ts = (int64_t)first_ts;
 		meta->created_at = (int64_t)created_at;
@@ -114,7 +108,7 @@ static bool take_format(const json_t *json, struct metadata *meta)
 {
 	meta->format = 1;
 	bool is_told = json_object_get(json, "format") != NULL;
-	return (!is_told || take_number(json, "format", &meta->format)) &&
+	return (!is_told || json_take_number(json, "format", &meta->format)) &&
 	       meta->format >= FOLDER_FORMAT_OLDEST && meta->format <= FOLDER_FORMAT;
 }
 

@@ -21,12 +21,12 @@
 
 /* --- directories --- */
 
-static int open_dir(int dir_fd, const char *name)
+static int make_dir(int dir_fd, const char *name)
 {
 	if (disk->mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST) {
 		return -errno;
 	}
-	int fd = disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int fd = disk_open_dir(dir_fd, name);
 	if (fd >= 0 && disk->fsync(dir_fd) < 0) {
 		int r = -errno;
 		close(fd);
@@ -42,10 +42,10 @@ int raw_dirs_open(const char *dir, struct raw_dirs *ret)
 	if (top < 0) {
 		return -errno;
 	}
-	ret->dir_fd = open_dir(top, "streams");
+	ret->dir_fd = make_dir(top, "streams");
 	close(top);
-	ret->journal_fd = ret->dir_fd < 0 ? ret->dir_fd : open_dir(ret->dir_fd, "journal");
-	ret->data_fd = ret->journal_fd < 0 ? ret->journal_fd : open_dir(ret->dir_fd, "data");
+	ret->journal_fd = ret->dir_fd < 0 ? ret->dir_fd : make_dir(ret->dir_fd, "journal");
+	ret->data_fd = ret->journal_fd < 0 ? ret->journal_fd : make_dir(ret->dir_fd, "data");
 	return ret->data_fd < 0 ? ret->data_fd : 0;
 }
 

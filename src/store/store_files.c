@@ -14,21 +14,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int open_dir(int dir_fd, const char *name)
-{
-	return disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-}
-
 int store_files_open(const char *dir, struct store_files *files, char **ret_why)
 {
 	*files = (struct store_files){-1, -1, -1, -1, false};
 	*ret_why = NULL;
-	files->dir_fd = open_dir(AT_FDCWD, dir);
+	files->dir_fd = disk_open_dir(AT_FDCWD, dir);
 	const char *hint = "";
 	if (files->dir_fd >= 0) {
-		files->sessions_fd = open_dir(files->dir_fd, "sessions");
+		files->sessions_fd = disk_open_dir(files->dir_fd, "sessions");
 		files->journal_fd =
-			files->sessions_fd < 0 ? -1 : open_dir(files->dir_fd, "journal");
+			files->sessions_fd < 0 ? -1 : disk_open_dir(files->dir_fd, "journal");
 		hint = "it has no sessions/ and journal/ as a data directory of holdfast has: ";
 	}
 	if (files->journal_fd >= 0) {
