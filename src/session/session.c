@@ -311,6 +311,8 @@ void session_commit(struct session *session, uint64_t lsn)
 	metrics_add(
 		session->table->metrics, METRIC_EVENTS_APPENDED, session->channel.max_seq - had);
 	session_names_commit(session, lsn);
+	session_prompts_commit(session);
+	session_answers_commit(session);
 	if (session_facts(session->log)->turn_end_seq > had) {
 		session_usage_give_log(session);
 		session_log_save(session->log);

@@ -87,6 +87,24 @@ void session_answers_rewind(struct session *session)
 	hash_filter(session->resolved, is_in_log, session);
 }
 
+static bool is_not_in_log(void *value, void *arg)
+{
+	const struct session *session = arg;
+	struct resolution *resolution = value;
+	bool is = resolution->seq > session->channel.max_seq;
+	if (!is) {
+		free(resolution);
+	}
+	return is;
+}
+
+void session_answers_commit(struct session *session)
+{
+	if (hash_count(session->resolved) && session_has_names(session)) {
+		hash_filter(session->resolved, is_not_in_log, session);
+	}
+}
+
 void session_answers_finish(struct session *session)
 {
 	hash_destroy_all(session->resolved);

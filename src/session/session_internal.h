@@ -28,10 +28,7 @@ struct session {
 	struct channel channel;
 	void *host;
 
-	/*
-	 * Prompts and answers since the session was loaded into memory; the log has the earlier
-	 * ones.
-	 */
+	/* Prompts and answers that are not in the log yet, or were not when they were noted. */
 	struct hash *prompt_ids; /* by prompt id: seq + 1, as a pointer; 1: it is queued */
 	struct hash *resolved; /* struct resolution of session_answers.c, by request id */
 
@@ -123,6 +120,8 @@ bool session_find_answer(
 	const struct session *session, const char *request_id, struct log_key *ret_answer);
 /** Tells the agent the durable answers. */
 void session_answers_tell(struct session *session, uint64_t lsn);
+/** Forgets the answers that are in the log now, if it can find them without reading the disk. */
+void session_answers_commit(struct session *session);
 /** Drops the answers that are not durable. */
 void session_answers_drop(struct session *session);
 /** Forgets the answers that the log does not have. */
@@ -256,6 +255,8 @@ int session_apply(struct session *session, const struct record *record,
 void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq);
 /** A prompt was removed from the queue. */
 void session_forget_prompt(struct session *session, const char *prompt_id);
+/** Forgets the prompts that are in the log now, if it can find them without reading the disk. */
+void session_prompts_commit(struct session *session);
 
 /* session_view.c */
 void session_log_labels(const struct session_log *log, struct session_labels *ret);

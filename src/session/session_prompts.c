@@ -46,6 +46,22 @@ void session_forget_prompt(struct session *session, const char *prompt_id)
 	}
 }
 
+static bool is_not_in_log(void *value, void *arg)
+{
+	const struct session *session = arg;
+	uintptr_t had = (uintptr_t)value;
+	return had == IN_QUEUE || had - 1 > session->channel.max_seq;
+}
+
+void session_prompts_commit(struct session *session)
+{
+	/* Cheap for most commits: then only those in the queue are here. */
+	if (hash_count(session->prompt_ids) > session_queue_length(session) &&
+		session_has_names(session)) {
+		hash_filter(session->prompt_ids, is_not_in_log, session);
+	}
+}
+
 static int journal_json(
 	struct session *session, enum record_kind kind, struct buffer *data, uint64_t *ret_seq)
 {

@@ -553,6 +553,27 @@ static void a_hundred_thousand_keys_are_small(void **state)
 	assert_int_equal(find(rig_session(rig, "s"), LOG_KEY_INPUT, "cp999:e99"), 1);
 }
 
+/** A session that never leaves memory keeps no prompt and no answer that its log has. */
+static void what_the_log_has_is_not_kept_twice(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t seq;
+	bool is_known;
+	assert_int_equal(rig_open(rig), 0);
+	struct session *session = rig_session(rig, "s");
+	session_prompt(session, "Hello", 5, "p1", AUTHOR("me"), &seq, &is_known);
+	session_prompt(session, "Later", 5, "p2", AUTHOR("me"), &seq, &is_known);
+	rig_put(session, "permission_request", "{\"request_id\":\"q1\",\"options\":[]}");
+	rig_put(session, "permission_resolved",
+		"{\"request_id\":\"q1\",\"outcome\":\"selected\",\"by\":\"me\"}");
+	rig_settle(rig);
+	assert_int_equal(hash_count(session->prompt_ids), 1); /* p2 waits, and is in no event */
+	assert_int_equal(hash_count(session->resolved), 0);
+	assert_int_equal(session_prompt(session, "?", 1, "p1", AUTHOR("me"), &seq, &is_known), 0);
+	assert_true(is_known && seq == 1);
+	assert_string_equal(session_permission(session, "q1").by, "me");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -570,6 +591,8 @@ int main(void)
 		cmocka_unit_test(a_late_folder_says_nothing_of_its_files),
 		cmocka_unit_test(short_names_are_told_apart),
 		cmocka_unit_test_setup_teardown(a_hundred_thousand_keys_are_small, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_the_log_has_is_not_kept_twice, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("names", tests, NULL, NULL);
 }
