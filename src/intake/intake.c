@@ -78,6 +78,13 @@ static enum permission_state state_of_question(
 				       : PERMISSION_RESOLVED;
 }
 
+/** Whether an open question takes an answer of this type: a form takes no option. */
+static bool takes(const struct batch *batch, enum event_type type, const char *request_id)
+{
+	bool is_form = session_elicitation(batch->session, request_id);
+	return is_form == (type == EVENT_ELICITATION_RESOLVED);
+}
+
 /**
  * Refuses a permission request whose id was used before, and an answer whose request is unknown or
  * resolved, in the session or in earlier events of the batch. The same goes for elicitations.
@@ -103,7 +110,7 @@ static int check_permission(struct batch *batch, size_t i, struct refusal *refus
 		return refuse(
 			refusal, "already_resolved", "\"%.100s\" has been resolved before", id);
 	}
-	if (!is_asked && state == PERMISSION_UNKNOWN) {
+	if (!is_asked && (state == PERMISSION_UNKNOWN || !takes(batch, in->type, id))) {
 		return refuse(refusal, "unknown_request",
 			"no permission request has the id \"%.100s\"", id);
 	}

@@ -148,6 +148,23 @@ static void questions_and_answers_in_one_batch(void **state)
 	assert_int_equal(session_channel(st->session)->max_seq, 2);
 }
 
+/** A producer's answer would end the form of an agent with an action that there is not. */
+static void a_form_is_no_permission_request(void **state)
+{
+	struct stage *st = *state;
+	struct append_ack acks[1];
+	struct refusal refusal;
+	size_t bad;
+	rig_put(st->session, "elicitation_request",
+		"{\"request_id\":\"q1\",\"mode\":\"form\",\"message\":\"Name?\"}");
+	rig_settle(&st->rig);
+	assert_int_equal(
+		append_json(st, "[" ANSWER_EVENT("q1") "]", acks, &bad, &refusal), -EINVAL);
+	assert_string_equal(refusal.code, "unknown_request");
+	assert_non_null(session_elicitation(st->session, "q1"));
+	assert_status(st, "waiting", true);
+}
+
 #define NOTE(members) "{\"type\":\"x-n\",\"data\":{}," members "}"
 #define RUN(type, id) "{\"type\":\"run_" type "\",\"data\":{\"run_id\":\"" id "\"}}"
 
@@ -243,6 +260,7 @@ int main(void)
 		TEST(the_first_answer_wins),
 		TEST(open_questions_end_with_the_turn),
 		TEST(questions_and_answers_in_one_batch),
+		TEST(a_form_is_no_permission_request),
 		TEST(a_large_batch_is_checked_like_a_small_one),
 		TEST(bad_events_refuse_the_batch),
 		TEST(an_endless_message_id_does_no_harm),
