@@ -81,15 +81,13 @@ static bool is_in_use(const char *data_dir)
 int access_write_url(const char *data_dir, const char *people, const char *commands)
 {
 	struct buffer path = {0};
+	struct buffer lines = {0};
 	buffer_printf(&path, "%s/url", data_dir);
-	int fd = open(buffer_cstr(&path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd >= 0) {
-		fchmod(fd, 0600); /* an existing file can have another mode */
-	}
-	FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+	buffer_printf(&lines, "%s\n%s\n", people, commands);
+	int r = line_file_replace(buffer_cstr(&path), &lines);
 	buffer_finish(&path);
-	bool is_written = file && fprintf(file, "%s\n%s\n", people, commands) > 0;
-	return file && fclose(file) == 0 && is_written ? 0 : -errno;
+	buffer_finish(&lines);
+	return r;
 }
 
 /** Reads a line of DIR/url, which the caller frees; NULL if it is absent or empty. */

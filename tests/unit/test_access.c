@@ -290,6 +290,29 @@ static void all_older_tokens_of_a_sub_can_be_revoked(void **state)
 	}
 }
 
+/** A command that reads the file while a server starts finds the old address or the new one. */
+static void the_address_is_replaced_at_once(void **state)
+{
+	struct fixture *f = *state;
+	char path[256];
+	char text[64] = "";
+	snprintf(path, sizeof(path), "%s/url", f->dir);
+	assert_int_equal(access_write_url(f->dir, "http://old", "http://[::1]:1"), 0);
+	FILE *reader = fopen(path, "r");
+	assert_non_null(reader);
+	assert_int_equal(access_write_url(f->dir, "http://new", "http://[::1]:2"), 0);
+	assert_non_null(fgets(text, sizeof(text), reader));
+	assert_string_equal(text, "http://old\n");
+	fclose(reader);
+	char *people = access_read_url(f->dir);
+	char *line = read_file(f, "url"); /* which checks its mode */
+	assert_string_equal(people, "http://new");
+	assert_string_equal(line, people);
+	free(people);
+	free(line);
+	assert_true(access_write_url("/nowhere", "x", "y") < 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +325,7 @@ int main(void)
 		CASE(an_applications_tokens_are_for_us),
 		CASE(a_revoked_token_stays_revoked),
 		CASE(all_older_tokens_of_a_sub_can_be_revoked),
+		CASE(the_address_is_replaced_at_once),
 	};
 	return cmocka_run_group_tests_name("access", tests, NULL, NULL);
 }
