@@ -136,7 +136,7 @@ int tls_take(struct tls_engine *engine, struct ssl_st *tls, const char *bytes, s
 	engine->in_len = len;
 	ERR_clear_error();
 	do {
-		buffer_reserve(plain, plain->len + RECORD_MAX);
+		buffer_reserve(plain, RECORD_MAX);
 		result = SSL_read_ex(tls, plain->data + plain->len, RECORD_MAX, &n);
 		plain->len += result > 0 ? n : 0;
 	} while (result > 0);
