@@ -55,13 +55,18 @@ static size_t skip_address(const char *text, size_t at, size_t end)
 	return end;
 }
 
-static size_t skip_title(const char *text, size_t at, size_t end)
+/* Returns the end of the title at `start`; `end` if the text ends in it, `start` if there is none. */
+static size_t skip_title(const char *text, size_t start, size_t end)
 {
-	char close = text[at] == '(' ? ')' : text[at];
+	char close = text[start] == '(' ? ')' : text[start];
 	if (close != ')' && close != '"' && close != '\'') {
-		return at;
+		return start;
 	}
-	for (at++; at < end && text[at] != close; at++) {
+	size_t at = start + 1;
+	for (; at < end && text[at] != close; at++) {
+		if (text[at] == '(' && close == ')') {
+			return start; /* it must be escaped there */
+		}
 		at += text[at] == '\\' && at + 1 < end;
 	}
 	return at < end ? at + 1 : end;

@@ -155,6 +155,8 @@ static void test_links(void **state)
 		{"see [doc](https://x 't') b", NULL, false},
 		{"see [doc](a(b) c) b", NULL, false},
 		{"see [doc](a b) c", NULL, false},
+		{"see [doc](a (b (c *d)) e", "see [doc](a (b (c *d)) e*", true},
+		{"see [doc](a (b \\( *d)) e", NULL, false},
 		{"see [doc] c", NULL, false},
 		{"![alt](http", "alt", true},
 		{"![al", "al", true},
@@ -438,9 +440,9 @@ static void test_large_texts(void **state)
 {
 	static const char *const pieces[] = {"*", "*a", "a*", "** a", "*a **b ", "_", "~", "~~a",
 		"`", "`a``", "``a` ", "[", "![", "]", "[]", "[a](", "[a](b", "[a](<b", "[a](b \"",
-		"[a](b 'c", "\\", "<", "<a ", "<a b", "(", "https://", "www.a", "h", "- ", "> ",
-		"- a\n", "> a\n", "| ", "|-|\n", "```\n", "~~~\n", "# ", "\n", "\n\n", "    ", "\t",
-		"1. ", "-", "*_", "\xe4\xb8\xad*"};
+		"[a](b (", "[a](b 'c", "\\", "<", "<a ", "<a b", "(", "https://", "www.a", "h",
+		"- ", "> ", "- a\n", "> a\n", "| ", "|-|\n", "```\n", "~~~\n", "# ", "\n", "\n\n",
+		"    ", "\t", "1. ", "-", "*_", "\xe4\xb8\xad*"};
 	struct buffer text;
 	buffer_init(&text);
 	for (size_t i = 0; i < COUNT(pieces); i++) {
@@ -452,6 +454,8 @@ static void test_large_texts(void **state)
 		struct buffer healed = heal(text.data, text.len);
 		assert_true(healed.len <= text.len + MIB);
 		buffer_finish(&healed);
+		inline_guard_is_open(text.data, text.len);
+		buffer_append_str(&text, ") x"); /* far away, and of no use to any of them */
 		inline_guard_is_open(text.data, text.len);
 	}
 	buffer_finish(&text);
