@@ -21,11 +21,14 @@
 #define ANEW_MIN ((size_t)256 * 1024)
 /* Most bytes of lines that are kept while they cannot be written. */
 #define WAITING_MAX ((size_t)1024 * 1024)
+/* After this time (ms), lines that could not be written are tried again. */
+#define RETRY_MS 1000
 
 struct cursors {
 	char *path;
 	struct worker *worker; /* NULL: it has ended */
 	struct buffer waiting;
+	uv_timer_t retry; /* runs after a write has failed */
 	bool is_working;
 	bool is_stopping;
 	struct diag_limit warned;
@@ -218,7 +221,12 @@ static void end_worker(struct cursors *cursors)
 	}
 }
 
-/** Puts the lines that could not be written in front of the next ones. */
+static void handle_retry(uv_timer_t *timer)
+{
+	start(timer->data);
+}
+
+/** Puts the lines that could not be written in front of the next ones, and tries again soon. */
 static void keep_for_later(struct cursors *cursors)
 {
 	diag_limited(&cursors->warned, DIAG_WARN,
@@ -232,6 +240,9 @@ static void keep_for_later(struct cursors *cursors)
 		struct buffer rest = cursors->waiting;
 		cursors->waiting = cursors->writing;
 		cursors->writing = rest;
+	}
+	if (!cursors->is_stopping) {
+		uv_timer_start(&cursors->retry, handle_retry, RETRY_MS, 0);
 	}
 }
 
@@ -288,6 +299,8 @@ int cursors_open(uv_loop_t *loop, const char *data_dir,
 	cursors->path = path;
 	cursors->anew_size = ANEW_MIN;
 	cursors->worker = worker_create(loop, handle_run, handle_done, cursors);
+	uv_timer_init(loop, &cursors->retry);
+	cursors->retry.data = cursors;
 	*ret_cursors = cursors;
 	return 0;
 }
@@ -320,6 +333,7 @@ void cursors_forget(struct cursors *cursors, const char *session)
 void cursors_stop(struct cursors *cursors)
 {
 	cursors->is_stopping = true;
+	uv_close((uv_handle_t *)&cursors->retry, NULL);
 	if (!cursors->is_working) {
 		end_worker(cursors);
 	}

@@ -67,7 +67,7 @@ int cursors_open(uv_loop_t *loop, const char *data_dir,
 void cursors_append(struct buffer *out, const struct cursor_line *line);
 /** Replaces all lines of the file. Blocks. On failure, a negative errno, the file is unchanged. */
 int cursors_begin(struct cursors *cursors, const struct buffer *lines);
-/** Writes a line soon; if that fails, tries again together with the next ones. */
+/** Writes a line soon; if that fails, tries again, together with the next ones. */
 void cursors_note(struct cursors *cursors, const struct cursor_line *line);
 /** Removes a deleted session from all hooks. */
 void cursors_forget(struct cursors *cursors, const char *session);

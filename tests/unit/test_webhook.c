@@ -1,5 +1,7 @@
-/* Webhooks: URLs and their addresses, secrets, ids, what is signed, and which events are messages. */
+/* Webhooks: URLs and their addresses, secrets, ids, what is signed, which events are messages, cursors. */
 #include "../../src/webhook/webhook_internal.h"
+
+#include "rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -160,6 +162,40 @@ static void which_events_are_messages(void **state)
 	assert_int_equal(kind(EVENT_PERMISSION_RESOLVED, "{}"), WEBHOOK_NONE);
 }
 
+static void visit(void *arg, const struct cursor_line *line)
+{
+	*(uint64_t *)arg = line->seq;
+}
+
+static void a_cursor_that_could_not_be_written_is_tried_again(void **state)
+{
+	uv_loop_t loop;
+	struct cursors *cursors;
+	char *why;
+	uint64_t seq = 0;
+	char dir[] = "/tmp/holdfast-webhook-XXXXXX";
+	char away[sizeof(dir) + 5];
+	assert_non_null(mkdtemp(dir));
+	snprintf(away, sizeof(away), "%s-away", dir);
+	uv_loop_init(&loop);
+	assert_int_equal(cursors_open(&loop, dir, visit, &seq, &cursors, &why), 0);
+	assert_int_equal(rename(dir, away), 0);
+	cursors_note(cursors, &(struct cursor_line){.hook = "h", .session = "s", .seq = 7});
+	uv_run(&loop, UV_RUN_ONCE); /* until the write has failed */
+	assert_int_equal(rename(away, dir), 0);
+	uv_run(&loop, UV_RUN_DEFAULT); /* until nothing is left to do */
+	struct cursors *others; /* those of the next server, if this one is killed */
+	assert_int_equal(cursors_open(&loop, dir, visit, &seq, &others, &why), 0);
+	assert_int_equal(seq, 7);
+	cursors_stop(others);
+	cursors_stop(cursors);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	cursors_destroy(others);
+	cursors_destroy(cursors);
+	uv_loop_close(&loop);
+	rig_remove_dir(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -169,6 +205,7 @@ int main(void)
 		cmocka_unit_test(the_signature_is_that_of_the_standard),
 		cmocka_unit_test(an_id_is_of_one_event),
 		cmocka_unit_test(which_events_are_messages),
+		cmocka_unit_test(a_cursor_that_could_not_be_written_is_tried_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
