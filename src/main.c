@@ -8,6 +8,7 @@
 #include "holdfast/spawner.h"
 #include "holdfast/tools.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,12 +105,25 @@ static int refuse_name(const char *name)
 	return 2;
 }
 
+/** Returns the exit code of a command, which has failed if its output could not be written. */
+static int check_output(int code)
+{
+	bool had_failed = ferror(stdout) != 0;
+	if ((fflush(stdout) == 0 && !had_failed) || code == 2) {
+		return code;
+	}
+	diag(DIAG_ERROR, "stdout cannot be written%s%s", had_failed ? "" : ": ",
+		had_failed ? "" : strerror(errno));
+	return 2;
+}
+
 static int run(int argc, char **argv)
 {
 	const char *name = argv[0];
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (strcmp(name, commands[i].name) == 0) {
-			return commands[i].run(argc - 1, argv + 1);
+			int code = commands[i].run(argc - 1, argv + 1);
+			return commands[i].run == serve ? code : check_output(code);
 		}
 	}
 	return refuse_name(name);

@@ -89,7 +89,9 @@ static void become_live(struct socket *socket)
 static void take_frame(struct socket *socket, const struct buffer *text)
 {
 	struct follow *follow = socket->follow;
-	json_t *frame = json_loadb(text->data ? text->data : "", text->len, 0, NULL);
+	follow->numbers = json_numbers_create();
+	json_t *frame =
+		json_read(text->data ? text->data : "", text->len, 0, follow->numbers, NULL);
 	const char *type = json_string_value(json_object_get(frame, "type"));
 	const json_t *data = json_object_get(frame, "data");
 	bool was_live = socket->is_live;
@@ -107,6 +109,8 @@ static void take_frame(struct socket *socket, const struct buffer *text)
 		become_live(socket);
 	}
 	json_decref(frame);
+	json_numbers_destroy(follow->numbers);
+	follow->numbers = NULL;
 }
 
 /** Returns 0 if connecting again makes sense, or a negative errno after reporting why not. */

@@ -82,7 +82,7 @@ int remote_request(const struct remote *remote, const char *method, const char *
 	if (r < 0) {
 		diag(DIAG_ERROR, "%s", why);
 	} else {
-		*ret_answer = json_loadb(answer.data ? answer.data : "", answer.len, 0, NULL);
+		*ret_answer = json_read(answer.data ? answer.data : "", answer.len, 0, NULL, NULL);
 	}
 	if (r == 0 && (status < 200 || status > 299 || !*ret_answer)) {
 		tell_refusal(status, *ret_answer);
@@ -106,7 +106,7 @@ int remote_make_session(const struct remote *remote, const char *id)
 	if (r < 0) {
 		diag(DIAG_ERROR, "%s", why);
 	} else if (status != 201 && status != 409) {
-		json_t *json = json_loadb(answer.data ? answer.data : "", answer.len, 0, NULL);
+		json_t *json = json_read(answer.data ? answer.data : "", answer.len, 0, NULL, NULL);
 		tell_refusal(status, json);
 		json_decref(json);
 		r = -EPROTO;

@@ -4,6 +4,7 @@
 
 #include "http.h"
 
+#include "holdfast/json_text.h"
 #include "holdfast/options.h"
 
 #include <jansson.h>
@@ -59,6 +60,7 @@ struct follow {
 	void (*reset)(void *owner, const char *reason);
 	void *owner;
 	char epoch[32]; /* "" at first */
+	struct json_numbers *numbers; /* of the frame that is being handled */
 	bool is_over;
 };
 

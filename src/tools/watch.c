@@ -7,9 +7,11 @@
 #include "view.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/requests.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,17 +26,25 @@ static const char *text_of(const json_t *data, const char *name)
 
 /* --- output --- */
 
+/** These return false if stdout cannot be written, which main() reports. */
 static bool show_event(void *owner, const json_t *event)
 {
 	view_event(owner, event);
-	return true;
+	return !ferror(stdout);
+}
+
+static bool write_line(const json_t *json, const struct json_numbers *numbers)
+{
+	char *text = json_text(json, numbers);
+	puts(text);
+	free(text);
+	return fflush(stdout) == 0;
 }
 
 static bool write_event(void *owner, const json_t *event)
 {
-	json_dumpf(event, stdout, JSON_COMPACT);
-	putchar('\n');
-	return fflush(stdout) == 0;
+	const struct follow *follow = owner;
+	return write_line(event, follow->numbers);
 }
 
 static void tell_reset(const char *reason)
@@ -71,39 +81,58 @@ static const struct command sessions_command = {
 	.options = sessions_options,
 };
 
+/** Returns the id, or NULL if the server has sent none. */
+static const char *id_of(const json_t *session)
+{
+	const char *id = text_of(session, "id");
+	return id && session_id_is_valid(id, strlen(id)) ? id : NULL;
+}
+
 static void print_session(const json_t *session, int id_width)
 {
 	char when[32];
 	struct tm tm;
 	struct buffer title = {0};
+	struct buffer status = {0};
+	const char *word = text_of(session, "status");
 	time_t updated =
 		(time_t)(json_integer_value(json_object_get(session, "updated_at")) / 1000);
 	strftime(when, sizeof(when), "%Y-%m-%d %H:%M", gmtime_r(&updated, &tm));
 	const char *text = text_of(session, "title");
 	diag_clean(&title, text ? text : "", text ? strlen(text) : 0);
-	printf("%-*s  %-8s  %8" JSON_INTEGER_FORMAT "  %s%s%s\n", id_width, text_of(session, "id"),
-		text_of(session, "status"), json_integer_value(json_object_get(session, "max_seq")),
-		when, title.len ? "  " : "", buffer_cstr(&title));
+	diag_clean(&status, word ? word : "", word ? strlen(word) : 0);
+	printf("%-*s  %-8s  %8" JSON_INTEGER_FORMAT "  %s%s%s\n", id_width, id_of(session),
+		buffer_cstr(&status), json_integer_value(json_object_get(session, "max_seq")), when,
+		title.len ? "  " : "", buffer_cstr(&title));
 	buffer_finish(&title);
+	buffer_finish(&status);
 }
 
-/** Prints a page of sessions; its first column is as wide as the longest id. */
-static void print_sessions(const json_t *sessions, bool as_json)
+/**
+ * Prints a page of sessions; its first column is as wide as the longest id. Returns 0, or a negative
+ * errno after reporting that the page is wrong.
+ */
+static int print_sessions(const json_t *sessions, bool as_json)
 {
 	size_t i;
 	json_t *session;
 	int width = 0;
 	json_array_foreach(sessions, i, session) {
-		int len = (int)strlen(text_of(session, "id"));
+		int len = id_of(session) ? (int)strlen(id_of(session)) : INT_MAX;
 		width = len > width ? len : width;
+	}
+	if (!json_is_array(sessions) || width == INT_MAX) {
+		diag(DIAG_ERROR, "the answer of the server is not a list of sessions");
+		return -EPROTO;
 	}
 	json_array_foreach(sessions, i, session) {
 		if (as_json) {
-			write_event(NULL, session);
+			write_line(session, NULL);
 		} else {
 			print_session(session, width);
 		}
 	}
+	return 0;
 }
 
 static int list_sessions(const struct remote *remote, bool as_json)
@@ -118,11 +147,13 @@ static int list_sessions(const struct remote *remote, bool as_json)
 		free(path);
 		free(cursor);
 		cursor = NULL;
-		print_sessions(json_object_get(page, "sessions"), as_json);
+		if (r == 0) {
+			r = print_sessions(json_object_get(page, "sessions"), as_json);
+		}
 		const char *next = page ? text_of(page, "next") : NULL;
 		cursor = next ? xstrdup(next) : NULL;
 		json_decref(page);
-	} while (r == 0 && cursor);
+	} while (r == 0 && cursor && !ferror(stdout));
 	free(cursor);
 	return r;
 }
@@ -236,8 +267,8 @@ static int run_follow(const struct command *command, bool is_tail, int argc, cha
 		.limit = start.limit,
 		.is_once = is_tail && !values[FOLLOW_ON],
 		.see = is_tail ? write_event : show_event,
-		.reset = is_tail ? handle_reset : handle_view_reset,
-		.owner = view};
+		.reset = is_tail ? handle_reset : handle_view_reset};
+	follow.owner = is_tail ? (void *)&follow : view;
 	r = remote_open(&remote, values);
 	r = r < 0 ? r : follow_run(&follow);
 	remote_finish(&remote);
@@ -292,7 +323,7 @@ static bool see_turn(void *owner, const json_t *event)
 {
 	struct asked *asked = owner;
 	const json_t *data = json_object_get(event, "data");
-	const char *type = text_of(event, "type");
+	const char *type = text_of(event, "type") ? text_of(event, "type") : "";
 	const char *id = text_of(data, "prompt_id");
 	json_int_t turn = json_integer_value(json_object_get(event, "turn"));
 	if (strcmp(type, "user_prompt") == 0 && id && strcmp(id, asked->id) == 0) {
@@ -314,35 +345,50 @@ static bool see_refusal(void *owner, const char *type, const json_t *data)
 	if (strcmp(type, "error") != 0 || (id && strcmp(id, asked->id) != 0)) {
 		return true;
 	}
-	diag(DIAG_ERROR, "%s (%s)", text_of(data, "message"), text_of(data, "code"));
+	const char *message = text_of(data, "message");
+	const char *code = text_of(data, "code");
+	diag(DIAG_ERROR, "%s (%s)", message ? message : "the server does not say why",
+		code ? code : "no code");
 	asked->is_refused = true;
 	return false;
 }
 
-static char *read_stdin(void)
+/** Appends stdin to `out`. Returns 0, or a negative errno. */
+static int read_stdin(struct buffer *out)
 {
-	struct buffer text = {0};
 	ssize_t n;
 	do {
-		buffer_reserve(&text, 65536);
-		n = read(STDIN_FILENO, text.data + text.len, 65536);
-		text.len += n > 0 ? (size_t)n : 0;
-	} while (n > 0);
-	buffer_cstr(&text);
-	return text.data;
+		buffer_reserve(out, 65536);
+		n = read(STDIN_FILENO, out->data + out->len, 65536);
+		out->len += n > 0 ? (size_t)n : 0;
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	return n < 0 ? -errno : 0;
 }
 
+/** Returns the prompt's frame (caller frees), or NULL after reporting why there is none. */
 static char *make_prompt(const char *id, const char *message)
 {
-	char *text = strcmp(message, "-") == 0 ? read_stdin() : xstrdup(message);
-	json_t *frame = json_pack(
-		"{s:s, s:{s:s, s:s}}", "type", "prompt", "data", "message", text, "prompt_id", id);
-	char *json = frame ? json_dumps(frame, JSON_COMPACT) : NULL;
-	json_decref(frame);
-	free(text);
-	if (!json) {
-		diag(DIAG_ERROR, "the message is not UTF-8");
+	struct buffer text = {0};
+	int r = 0;
+	if (strcmp(message, "-") == 0) {
+		r = read_stdin(&text);
+	} else {
+		buffer_append_str(&text, message);
 	}
+	bool is_text = r == 0 && !memchr(buffer_cstr(&text), '\0', text.len);
+	json_t *frame = is_text ? json_pack("{s:s, s:{s:s, s:s}}", "type", "prompt", "data",
+					  "message", buffer_cstr(&text), "prompt_id", id)
+				: NULL;
+	char *json = frame ? json_dumps(frame, JSON_COMPACT) : NULL;
+	if (r < 0) {
+		diag(DIAG_ERROR, "the message cannot be read: %s", strerror(-r));
+	} else if (!json) {
+		diag(DIAG_ERROR, "%s",
+			is_text ? "the message is not UTF-8"
+				: "the message contains a NUL character");
+	}
+	json_decref(frame);
+	buffer_finish(&text);
 	return json;
 }
 
@@ -421,7 +467,7 @@ static int append_lines(const struct remote *remote, const char *path)
 	ssize_t len;
 	unsigned long number = 0;
 	int r = 0;
-	while (r == 0 && (len = getline(&line, &size, stdin)) >= 0) {
+	while ((len = getline(&line, &size, stdin)) >= 0) {
 		json_t *answer;
 		number++;
 		if (strspn(line, " \t\r\n") == (size_t)len) {
@@ -429,14 +475,25 @@ static int append_lines(const struct remote *remote, const char *path)
 		}
 		r = remote_request(
 			remote, "POST", path, "application/json", line, (size_t)len, &answer);
-		if (r == 0) {
-			write_event(NULL, json_array_get(json_object_get(answer, "acks"), 0));
-		} else {
+		const json_t *ack = json_array_get(json_object_get(answer, "acks"), 0);
+		if (r < 0) {
 			diag(DIAG_ERROR, "line %lu is not appended; those before it are", number);
+		} else if (!ack) {
+			diag(DIAG_ERROR, "the server does not say whether line %lu is appended",
+				number);
+			r = -EPROTO;
 		}
+		bool is_told = r == 0 && write_line(ack, NULL);
 		json_decref(answer);
+		if (!is_told) {
+			break;
+		}
 	}
 	free(line);
+	if (r == 0 && ferror(stdin)) {
+		diag(DIAG_ERROR, "stdin cannot be read: %s", strerror(errno));
+		r = -EIO;
+	}
 	return r;
 }
 
