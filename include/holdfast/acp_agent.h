@@ -224,6 +224,8 @@ void acp_agent_last_errors(const struct acp_agent *agent, struct buffer *out);
  * same.
  */
 bool acp_agent_is_as_new(const struct acp_agent *agent);
+/** Whether a process of it runs, or something waits that has one started. */
+bool acp_agent_is_busy(const struct acp_agent *agent);
 
 /** Passes on one event of the log, of any type, in order; see history(). */
 void acp_agent_log_event(

@@ -267,3 +267,9 @@ bool acp_agent_is_as_new(const struct acp_agent *agent)
 	       workspace_is_empty(agent->workspace) && !agent->process.failures &&
 	       !agent->resume.failures && !agent->settings.count;
 }
+
+bool acp_agent_is_busy(const struct acp_agent *agent)
+{
+	return agent->process.open > 0 || agent->turn.prompting || acp_agent_wants_login(agent) ||
+	       !workspace_is_empty(agent->workspace);
+}

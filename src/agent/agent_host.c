@@ -324,7 +324,7 @@ size_t agent_host_count_running(const struct agent_host *host)
 
 static bool is_busy(const struct hosted *hosted)
 {
-	return hosted && !acp_agent_is_as_new(hosted->agent);
+	return hosted && acp_agent_is_busy(hosted->agent);
 }
 
 bool agent_host_has_room(const struct agent_host *host, const struct session *session)

@@ -1,4 +1,4 @@
-// Agents that overdo it: thousands of images that cannot be kept, in one event.
+// Agents that overdo it, or fail: thousands of files that cannot be kept in one event; and what takes a place among `agents`.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -43,4 +43,31 @@ test('thousands of files in one event, none of which fits, are all left out', as
 	const call = observer.events().find((e) => e.type === 'tool_call');
 	assert.equal(call.data.content.length, COUNT);
 	assert.ok(call.data.content.every(({ content }) => content.omitted === 'too_large' && content.blob === undefined));
+});
+
+/** A server that runs one agent at once, and two sessions. */
+async function startTwo(t, turn) {
+	const server = await Server.start(t, { agent: writeAgent(t, turn), args: ['--limit', 'agents=1'] });
+	return Promise.all(['one', 'two'].map(async (id) => {
+		await server.createSession({ id });
+		const observer = await Observer.connect(t, server, id, { query: { format: 'markdown' } });
+		await observer.loadAll();
+		return observer;
+	}));
+}
+
+test('settings that wait for an agent that does not run take no place from those that do', async (t) => {
+	const [one, two] = await startTwo(t, "say({ id, result: { stopReason: 'end_turn' } });");
+	await one.send('set_mode', { mode_id: 'code' });
+	await one.refused('cancel', {}); // what was sent before has been taken
+	await two.prompt('go');
+	assert.equal((await two.waitForEvent('turn_end')).data.stop_reason, 'end_turn');
+});
+
+test('an agent that has failed takes no place from those that run', async (t) => {
+	const [one, two] = await startTwo(t, "JSON.parse(line).params.prompt[0].text === 'fail' ? process.exit(3) : say({ id, result: { stopReason: 'end_turn' } });");
+	await one.prompt('fail');
+	await one.waitForEvent('agent_stopped');
+	await two.prompt('go');
+	assert.equal((await two.waitForEvent('turn_end')).data.stop_reason, 'end_turn');
 });
