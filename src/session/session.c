@@ -351,7 +351,9 @@ void session_commit(struct session *session, uint64_t lsn)
 	}
 	session_touch(session);
 	session_answers_tell(session, lsn);
-	if (prompt && !session->table->closing) {
+	/* If its turn has ended meanwhile, the agent would take it for that of the next prompt. */
+	bool is_current = prompt && prompt->turn == session->state.facts.turn;
+	if (is_current && !session->table->closing) {
 		tell_prompt(session, prompt);
 	}
 	event_unref(prompt);

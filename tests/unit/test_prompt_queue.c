@@ -183,6 +183,17 @@ static void what_does_not_wait_cannot_be_changed(void **state)
 	assert_int_equal(take_out(st->session, "p3"), -ENOENT);
 }
 
+/** The turn ends while its prompt is being written: the agent gets the next one only. */
+static void a_prompt_whose_turn_has_ended_is_not_due(void **state)
+{
+	struct stage *st = *state;
+	prompt(st->session, "p1", "one");
+	session_table_end_tick(st->rig.table); /* it is on its way to the disk */
+	prompt(st->session, "p2", "two");
+	end_turn(st);
+	rig_expect_told(&st->rig, "prompt s 3 two");
+}
+
 /** The end of a turn and a change of the next prompt: whoever is first in the journal is first. */
 static void the_journal_decides_a_race(void **state)
 {
@@ -396,6 +407,8 @@ int main(void)
 		TEST(a_list_is_bounded),
 		TEST(state_names_the_first_hundred),
 		TEST(changes_outlive_restarts),
+		cmocka_unit_test_setup_teardown(
+			a_prompt_whose_turn_has_ended_is_not_due, setup_on_disk, stage_teardown),
 		TEST(a_removed_prompt_is_known_when_its_session_comes_back),
 		cmocka_unit_test_setup_teardown(
 			a_failed_write_leaves_the_queue, setup_on_disk, stage_teardown),
