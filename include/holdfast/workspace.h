@@ -22,6 +22,8 @@ struct workspace;
 struct workspace_config {
 	/* absolute; the working directory of commands, and the root of file requests */
 	const char *cwd;
+	/* cwd contains no links: one that is there now was put there by an agent, and is refused */
+	bool cwd_is_real;
 	/*
 	 * The server's data directory, absolute: files below it are refused, except those below its
 	 * `workspace`. NULL: none.

@@ -48,6 +48,7 @@ static struct workspace *create_workspace(struct acp_agent *agent)
 	const struct acp_agent_config *c = &agent->config;
 	return workspace_create(agent->loop,
 		&(struct workspace_config){.cwd = c->cwd,
+			.cwd_is_real = c->box.sandbox != NULL,
 			.private_dir = c->private_dir,
 			.session_id = c->session_id,
 			.file_max = c->file_max,

@@ -52,6 +52,7 @@ static void code_text(struct codec *c, char **text)
 static void code_job(struct codec *c, struct file_job *job)
 {
 	CODE(c, job->write, 1);
+	CODE(c, job->root_is_real, 1);
 	code_text(c, &job->root);
 	code_text(c, &job->private_dir);
 	code_text(c, &job->path);

@@ -52,6 +52,23 @@ static const char *below(const char *path, const char *root)
 	return path + strspn(path, "/");
 }
 
+/** Opens the root; no link in it is followed if it has none of its own. */
+static int open_directory(const struct file_job *job)
+{
+	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+	if (!job->root_is_real) {
+		return open(job->root, flags);
+	}
+	int top = open("/", flags);
+	int root = top < 0 ? -1 : open_by_steps(top, job->root, flags);
+	int err = errno;
+	if (top >= 0) {
+		close(top);
+	}
+	errno = err;
+	return root;
+}
+
 /**
  * Opens the root and finds the path relative to it. Agents use the root as it was given to them, or
  * its real path.
@@ -69,7 +86,11 @@ static int open_root(struct file_job *job)
 			"only absolute paths below the session's directory may be used");
 	}
 	job->relative = xstrdup(relative);
-	int root = open(job->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int root = open_directory(job);
+	if (root < 0 && job->root_is_real && (errno == ENOTDIR || errno == ELOOP)) {
+		return job_fail(job, JSON_RPC_INTERNAL_ERROR,
+			"a link or a file is in the place of the session's directory");
+	}
 	return root < 0 ? job_fail_errno(job, errno) : root;
 }
 

@@ -88,6 +88,7 @@ static void handle_file(struct workspace *ws, bool write, const json_t *id, cons
 		return;
 	}
 	job->root = xstrdup(ws->config.cwd);
+	job->root_is_real = ws->config.cwd_is_real;
 	job->private_dir = xstrdup(ws->config.private_dir ? ws->config.private_dir : "");
 	job->file_max = ws->config.file_max;
 	job->names_max = ws->config.file_names_max;

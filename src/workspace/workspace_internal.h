@@ -71,6 +71,7 @@ bool diff_append(
 struct file_job {
 	bool write;
 	char *root;
+	bool root_is_real; /* it contains no links */
 	/* the server's data directory: only its `workspace` can be accessed; "": none */
 	char *private_dir;
 	char *path; /* as given by the agent */

@@ -77,3 +77,43 @@ sys.exit(0)`));
 	await eventually(() => !existsSync(dirname(tmp)), 'its removal');
 	assert.equal(readdirSync(place('outside')).length, COUNT);
 });
+
+test('a session whose directory another agent has exchanged for a link reads and writes nothing there', async (t) => {
+	if (!(await hasLandlock(t))) {
+		return;
+	}
+	const dir = scratchDir(t);
+	const place = (name) => join(dir, name);
+	['work/mine', 'outside', 'readable'].forEach((name) => mkdirSync(place(name), { recursive: true }));
+	writeFileSync(place('outside/secret'), 'secret');
+	writeFileSync(place('readable/agent.py'), agentIn(`
+words = request["params"]["prompt"][0]["text"]
+if words == "exchange":
+    os.rename("mine", "had")
+    os.symlink("${place('outside')}", "mine")
+else:
+    method, file = words.split()
+    answer = ask("fs/" + method, path="${place('work/mine')}/" + file, content="changed")
+    put({"method": "session/update", "params": {"sessionId": "s", "update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": json.dumps(answer.get("error", answer.get("result")))}}}})`));
+	writeFileSync(place('agents.json'), JSON.stringify({ agents: [{ name: 'a', command: `exec python3 ${place('readable/agent.py')}`, roots: [place('work')] }] }));
+	const server = await Server.start(t, { dataDir: place('data'), args: ['--agents', place('agents.json'), '--sandbox', '--sandbox-read', place('readable')] });
+	const open = async (cwd) => {
+		const { id } = await server.createSession({ cwd });
+		const observer = await Observer.connect(t, server, id, { query: { format: 'markdown' } });
+		await observer.loadAll();
+		return async (message) => {
+			const { seq } = await observer.prompt(message);
+			const end = await observer.waitForEvent('turn_end', { after: seq });
+			assert.equal(end.data.stop_reason, 'end_turn');
+			return observer.events().filter((e) => e.seq > seq).map((e) => e.data.markdown ?? '').join('');
+		};
+	};
+	const mine = await open(place('work/mine'));
+	const above = await open(place('work'));
+	assert.match(await mine('write_text_file own'), /\{\}/);
+	assert.match(await mine('read_text_file own'), /changed/);
+	await above('exchange');
+	assert.match(await mine('read_text_file secret'), /in the place of the session's directory/);
+	assert.match(await mine('write_text_file new'), /in the place of the session's directory/);
+	assert.deepEqual(readdirSync(place('outside')), ['secret']);
+});
