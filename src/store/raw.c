@@ -197,7 +197,7 @@ static enum raw_result find_source(struct raw_store *store, const struct raw_cre
 	if (!create->source) {
 		return RAW_DONE;
 	}
-	enum raw_result result = raw_find_stream(store, create->source, false, ret);
+	enum raw_result result = raw_find_stream(store, create->source, true, ret);
 	if (result != RAW_DONE) {
 		return result == RAW_NOT_FOUND ? RAW_NO_SOURCE
 		       : result == RAW_GONE    ? RAW_TAKEN
