@@ -303,7 +303,7 @@ static int oldest_segment(const struct copying *c, uint64_t *ret)
 	size_t count;
 	int r = store_files_list_segments(c->files, &segments, &count);
 	*ret = r == 0 && count ? segments[0] : 0;
-	free(r == 0 ? segments : NULL);
+	free(segments);
 	return r;
 }
 
@@ -317,11 +317,11 @@ static int copy_segments(struct copying *c, int to_fd)
 		journal_segment_name(segments[i], name);
 		disk->unlinkat(to_fd, name, 0); /* copied by an attempt that was too slow */
 	}
-	free(r == 0 ? segments : NULL);
-	r = r < 0 ? r : store_files_list_segments(c->files, &segments, &count);
+	free(segments);
 	if (r < 0) {
 		return r;
 	}
+	r = store_files_list_segments(c->files, &segments, &count);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		char name[32];
 		journal_segment_name(segments[i], name);
