@@ -29,6 +29,8 @@ enum raw_kind {
 	RAW_BEGIN = 6, /* ends the snapshot */
 };
 
+/* In RAW_RESET: the segment's batches are not synced one by one. */
+enum { RAW_SEGMENT_RELAXED = 1 };
 enum { RAW_FLAG_CLOSES = 1, RAW_FLAG_PRODUCER = 2, RAW_FLAG_SEQ = 4 };
 
 struct raw_producer {
@@ -131,8 +133,11 @@ void raw_state_delete(struct raw_state *state, struct raw_stream *stream,
 /* raw_record.c */
 /* raw_put_…() append one record to `out`. raw_put_stream() also updates stream->noted_ms. */
 void raw_put_stream(struct buffer *out, struct raw_stream *stream);
-/** Appends a snapshot of the state: the records RAW_RESET to RAW_BEGIN. */
-void raw_put_state(struct buffer *out, const struct raw_state *state);
+/**
+ * Appends a snapshot of the state: the records RAW_RESET to RAW_BEGIN. `flags`: RAW_SEGMENT_… of
+ * the segment that it begins.
+ */
+void raw_put_state(struct buffer *out, const struct raw_state *state, unsigned flags);
 void raw_put_append(struct buffer *out, const struct raw_record *record);
 void raw_put_delete(struct buffer *out, uint64_t id);
 void raw_put_touch(struct buffer *out, uint64_t id, int64_t now_ms);

@@ -83,7 +83,7 @@ static void make_begin(struct raw_journal *journal, const struct raw_state *stat
 {
 	buffer_append(&journal->begin, RAW_SEGMENT_MAGIC, RAW_SEGMENT_MAGIC_SIZE);
 	reserve_header(&journal->begin);
-	raw_put_state(&journal->begin, state);
+	raw_put_state(&journal->begin, state, journal->is_relaxed ? RAW_SEGMENT_RELAXED : 0);
 	raw_batch_close(&journal->begin, RAW_SEGMENT_MAGIC_SIZE, ++journal->batch);
 }
 

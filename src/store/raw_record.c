@@ -88,10 +88,11 @@ void raw_put_stream(struct buffer *out, struct raw_stream *stream)
 	stream->noted_ms = stream->used_ms;
 }
 
-void raw_put_state(struct buffer *out, const struct raw_state *state)
+void raw_put_state(struct buffer *out, const struct raw_state *state, unsigned flags)
 {
 	size_t at = begin(out, RAW_RESET);
 	pack_le(out, state->next_id, 8);
+	pack_le(out, flags, 1);
 	end(out, at);
 	list_for_each(link, &state->streams) {
 		raw_put_stream(out, list_entry(link, struct raw_stream, link));

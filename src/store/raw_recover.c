@@ -104,6 +104,8 @@ struct recovery {
 	bool is_first; /* no snapshot has been read yet */
 	bool is_skipping; /* inside a snapshot that repeats the known state */
 	bool had_reset; /* the segment begins with a snapshot */
+	bool is_relaxed; /* its batches were not synced one by one */
+	char *torn; /* what is damaged if it was not the newest segment when the power failed */
 	int file; /* of the stream that was written last; -1: none */
 	uint64_t file_id;
 	const struct raw_sizes *sizes; /* of all files, for raw_inspect(); NULL: raw_recover() */
@@ -266,10 +268,14 @@ static void reset(struct recovery *recovery, struct raw_record *record, uint64_t
 	struct raw_found *found = recovery->found;
 	recovery->had_reset = true;
 	recovery->is_skipping = !recovery->is_first && number == found->batch + 1;
+	uint64_t next_id = unpack_le(&record->rest, 8);
+	/* Earlier programs wrote no flags. */
+	unsigned flags = record->rest.len ? (unsigned)unpack_le(&record->rest, 1) : 0;
+	recovery->is_relaxed = flags & RAW_SEGMENT_RELAXED;
 	if (!recovery->is_skipping) {
 		raw_state_destroy(found->state);
 		found->state = raw_state_create();
-		found->state->next_id = unpack_le(&record->rest, 8);
+		found->state->next_id = next_id;
 	}
 	recovery->is_first = false;
 }
@@ -298,6 +304,36 @@ static int apply_batch(
 
 /* --- segments --- */
 
+/**
+ * Judges a batch that is not whole, but is followed by whole ones. If batches were not synced one
+ * by one, a power failure may have taken any of the newest segment: it ends there, and the segment
+ * that recovery then began continues the numbers. Otherwise it is damage.
+ */
+static int end_early(struct recovery *recovery, const char *name, size_t at)
+{
+	char *why = xprintf(
+		"streams/journal/%s is damaged at byte %zu, but whole batches follow", name, at);
+	if (recovery->had_reset && recovery->is_relaxed) {
+		recovery->torn = why;
+		return 0;
+	}
+	recovery->found->why = why;
+	return -EBADMSG;
+}
+
+/** Checks, at the first batch behind such a place, that none is missing in between. */
+static int check_torn(struct recovery *recovery, uint64_t number)
+{
+	char *why = recovery->torn;
+	recovery->torn = NULL;
+	if (why && number != recovery->found->batch + 1) {
+		recovery->found->why = why;
+		return -EBADMSG;
+	}
+	free(why);
+	return 0;
+}
+
 static int read_segment(struct recovery *recovery, const char *name, const struct buffer *bytes)
 {
 	size_t at = RAW_SEGMENT_MAGIC_SIZE;
@@ -312,6 +348,9 @@ static int read_segment(struct recovery *recovery, const char *name, const struc
 	recovery->had_reset = false;
 	bool begins = true;
 	for (size_t len; is_ours && (len = batch_len(bytes, at, &number)); at += len) {
+		if (check_torn(recovery, number) < 0) {
+			return -EBADMSG;
+		}
 		int r = apply_batch(recovery, bytes->data + at + RAW_BATCH_HEADER_SIZE,
 			len - RAW_BATCH_HEADER_SIZE, number, begins);
 		if (r < 0) {
@@ -324,13 +363,7 @@ static int read_segment(struct recovery *recovery, const char *name, const struc
 	}
 	at = is_ours ? at : 0;
 	recovery->found->loose = bytes->len - at;
-	if (has_later_batch(bytes, at)) {
-		recovery->found->why = xprintf(
-			"streams/journal/%s is damaged at byte %zu, but whole batches follow", name,
-			at);
-		return -EBADMSG;
-	}
-	return 0;
+	return has_later_batch(bytes, at) ? end_early(recovery, name, at) : 0;
 }
 
 static int read_segments(struct recovery *recovery, char **names, size_t count)
@@ -350,6 +383,7 @@ static int read_segments(struct recovery *recovery, char **names, size_t count)
 		buffer_finish(&bytes);
 	}
 	forget_file(recovery);
+	free(recovery->torn);
 	return r;
 }
 

@@ -318,10 +318,6 @@ static bool is_new(uint64_t *seen, size_t *count, const struct buffer *image)
 	return true;
 }
 
-/* What a disk leaves that writes the bytes of a file in order. */
-static const bool in_order[SURVIVE_COUNT] = {
-	[SURVIVE_NONE] = true, [SURVIVE_ALL] = true, [SURVIVE_TORN] = true, [SURVIVE_NAMES] = true};
-
 static void cut_everywhere(struct power_disk *power, const struct witness *witness, const char *dir)
 {
 	uint64_t *seen = xcalloc(IMAGES, sizeof(*seen));
@@ -331,9 +327,6 @@ static void cut_everywhere(struct power_disk *power, const struct witness *witne
 		power_disk_seek(power, cut);
 		for (int survival = 0; survival < SURVIVE_COUNT; survival++) {
 			struct buffer image = {0};
-			if (witness->is_relaxed && !in_order[survival]) {
-				continue;
-			}
 			power_disk_image(power, (enum survival)survival, cut * 31 + 7, &image);
 			if (is_new(seen, &count, &image) && part_has_next()) {
 				check_image(&image, dir, witness, cut);
