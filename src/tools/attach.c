@@ -83,7 +83,9 @@ static void flush_editor(struct link_state *state)
 	size_t at = 0;
 	while (at < out->len) {
 		ssize_t n = write(STDOUT_FILENO, out->data + at, out->len - at);
-		if (n < 0 && errno != EINTR) {
+		if (n < 0 && errno == EAGAIN) { /* others can have made it non-blocking */
+			poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, -1);
+		} else if (n < 0 && errno != EINTR) {
 			state->is_over = true;
 			break;
 		}
@@ -145,7 +147,7 @@ static void connect_again(struct link_state *state)
 	char *why = NULL;
 	snprintf(path, sizeof(path), "/acp?client_id=%s", state->attach.client_id);
 	if (ws_client_open(&state->remote.url, path, &state->client, &status, &why) < 0) {
-		bool is_final = status >= 400 && status < 500 && status != 429 && status != 408;
+		bool is_final = ws_client_is_final(status);
 		state->has_failed = is_final;
 		if (is_final) {
 			diag(DIAG_ERROR, "%s", why);

@@ -145,6 +145,7 @@ static int run_socket(struct socket *socket, bool *ret_worked)
 			silent = 0;
 			*ret_worked = true;
 			take_frame(socket, &text);
+			buffer_clear(&text);
 		} else if (r == -EAGAIN && !silent++) {
 			ws_client_send(socket->client, KEEPALIVE, strlen(KEEPALIVE));
 			r = 1;
@@ -164,8 +165,7 @@ static int follow_once(struct follow *follow, bool *ret_worked, char **ret_why)
 	snprintf(path, sizeof(path), "/api/sessions/%s/ws?format=markdown", follow->id);
 	int r = ws_client_open(&follow->remote->url, path, &socket.client, &status, ret_why);
 	if (r < 0) {
-		bool is_final = status >= 400 && status < 500 && status != 429;
-		return is_final ? -EPERM : 0;
+		return ws_client_is_final(status) ? -EPERM : 0;
 	}
 	r = run_socket(&socket, ret_worked);
 	ws_client_close(socket.client);

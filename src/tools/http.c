@@ -172,11 +172,12 @@ ssize_t http_wire_read(const struct http_wire *wire, struct buffer *out)
 		char *at = out->data + out->len;
 		ssize_t n = wire->tls ? tls_client_read(wire->tls, at, 1 << 16)
 				      : recv(wire->fd, at, 1 << 16, 0);
-		if (n < 0 && !wire->tls && errno == EINTR) {
+		n = n < 0 && !wire->tls ? -errno : n;
+		if (n == -EINTR) {
 			continue;
 		}
 		out->len += n > 0 ? (size_t)n : 0;
-		return n < 0 && !wire->tls ? -errno : n;
+		return n;
 	}
 }
 

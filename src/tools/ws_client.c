@@ -2,6 +2,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,6 +114,11 @@ int ws_client_open(const struct http_url *url, const char *path, struct ws_clien
 	return 0;
 }
 
+bool ws_client_is_final(int status)
+{
+	return status >= 400 && status < 500 && status != 408 && status != 429;
+}
+
 void ws_client_close(struct ws_client *client)
 {
 	if (client) {
@@ -156,27 +162,30 @@ void ws_client_send(struct ws_client *client, const char *text, size_t len)
 	send_frame(client, OP_TEXT, text, len);
 }
 
-/** Reads a frame's head: its first byte and the length of its payload. Returns as fill() does. */
-static int take_head(struct ws_client *client, unsigned *ret_first, uint64_t *ret_len)
+/**
+ * Reads a frame's head: its size, its first byte and the length of its payload. The head remains in
+ * `in`, since the rest of the frame may be late. Returns as fill() does.
+ */
+static int read_head(
+	struct ws_client *client, size_t *ret_size, unsigned *ret_first, uint64_t *ret_len)
 {
 	int r = fill(client, 2);
 	if (r <= 0) {
 		return r;
 	}
-	const unsigned char *bytes = (const unsigned char *)client->in.data;
-	unsigned small = bytes[1];
+	unsigned small = (unsigned char)client->in.data[1];
 	size_t more = small == 126 ? 2 : small == 127 ? 8 : 0;
 	r = small & 0x80 ? -EPROTO : fill(client, 2 + more); /* servers must not mask */
 	if (r <= 0) {
 		return r;
 	}
-	bytes = (const unsigned char *)client->in.data;
+	const unsigned char *bytes = (const unsigned char *)client->in.data;
+	*ret_size = 2 + more;
 	*ret_first = bytes[0];
 	*ret_len = more ? 0 : small;
 	for (size_t i = 0; i < more; i++) {
 		*ret_len = *ret_len << 8 | bytes[2 + i];
 	}
-	buffer_consume(&client->in, 2 + more);
 	return *ret_len > MESSAGE_MAX || (*ret_first & 0x70) ? -EPROTO : 1;
 }
 
@@ -204,20 +213,23 @@ static int take_control(
 static int take_frame(
 	struct ws_client *client, struct buffer *out, unsigned *ret_code, bool *ret_is_whole)
 {
+	size_t head;
 	unsigned first;
 	uint64_t len;
-	int r = take_head(client, &first, &len);
-	r = r <= 0 ? r : out->len + len > MESSAGE_MAX ? -EMSGSIZE : fill(client, (size_t)len);
+	int r = read_head(client, &head, &first, &len);
+	r = r <= 0                         ? r
+	    : out->len + len > MESSAGE_MAX ? -EMSGSIZE
+					   : fill(client, head + (size_t)len);
 	if (r <= 0) {
 		return r;
 	}
 	unsigned op = first & 15;
 	if (op >= OP_CLOSE) {
-		r = take_control(client, op, client->in.data, (size_t)len, ret_code);
+		r = take_control(client, op, client->in.data + head, (size_t)len, ret_code);
 	} else {
-		buffer_append(out, client->in.data, (size_t)len);
+		buffer_append(out, client->in.data + head, (size_t)len);
 	}
-	buffer_consume(&client->in, (size_t)len);
+	buffer_consume(&client->in, head + (size_t)len);
 	*ret_is_whole = op < OP_CLOSE && (first & 0x80);
 	return r;
 }
@@ -227,7 +239,6 @@ int ws_client_read(struct ws_client *client, struct buffer *out, unsigned *ret_c
 	bool is_whole = false;
 	int r = 1;
 	*ret_code = 1006;
-	buffer_clear(out);
 	while (r > 0 && !is_whole) {
 		r = take_frame(client, out, ret_code, &is_whole);
 	}
@@ -261,13 +272,23 @@ static bool has_frame(const struct ws_client *client)
 	return had >= 2 + more && (is_wrong || had - 2 - more >= len);
 }
 
+/** Reads what has come, once. Over TLS a part of a record makes the socket readable. */
+static ssize_t read_some(struct ws_client *client)
+{
+	int flags = fcntl(client->wire.fd, F_GETFL);
+	fcntl(client->wire.fd, F_SETFL, flags | O_NONBLOCK);
+	ssize_t n = http_wire_read(&client->wire, &client->in);
+	fcntl(client->wire.fd, F_SETFL, flags);
+	return n;
+}
+
 int ws_client_take(
 	struct ws_client *client, bool is_readable, struct buffer *out, unsigned *ret_code)
 {
 	bool is_whole = false;
 	*ret_code = 1006;
 	if (is_readable) {
-		ssize_t n = http_wire_read(&client->wire, &client->in);
+		ssize_t n = read_some(client);
 		if (n <= 0) {
 			return (int)n;
 		}

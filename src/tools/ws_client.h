@@ -15,13 +15,16 @@ struct ws_client;
  */
 int ws_client_open(const struct http_url *url, const char *path, struct ws_client **ret,
 	int *ret_status, char **ret_why);
+/** Whether connecting again after an answer with this status would not help. */
+bool ws_client_is_final(int status);
 /** Accepts NULL. */
 void ws_client_close(struct ws_client *client);
 /** Sends a message. Errors are ignored: the next read reports them. */
 void ws_client_send(struct ws_client *client, const char *text, size_t len);
 /**
- * Waits for the next message, and puts it into `out`. Returns 1; 0 if the connection was closed,
- * with the close code (1006: no close frame); -EAGAIN if nothing came for a minute; or another
+ * Waits for the next message, and puts it into `out`, which has to be empty before each message.
+ * Returns 1; 0 if the connection was closed, with the close code (1006: no close frame); -EAGAIN if
+ * nothing came for a minute: `out` may then hold a part of a message, for the next call; or another
  * negative errno.
  */
 int ws_client_read(struct ws_client *client, struct buffer *out, unsigned *ret_code);
