@@ -6,6 +6,7 @@
 #include "tools_internal.h"
 #include "ws_client.h"
 
+#include "holdfast/clock.h"
 #include "holdfast/diag.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The longest line accepted from the editor (bytes). */
@@ -67,13 +67,6 @@ struct link_state {
 	bool is_over; /* the editor is gone */
 	bool has_failed; /* connecting again would not help */
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* --- the editor --- */
 
@@ -136,7 +129,7 @@ static void lose(struct link_state *state, const char *why)
 	state->client = NULL;
 	buffer_clear(&state->message);
 	attach_lost(&state->attach);
-	state->again_ms = now_ms() + state->pause_ms;
+	state->again_ms = clock_steady_ms() + state->pause_ms;
 	state->pause_ms = state->pause_ms * 2 < PAUSE_MAX_MS ? state->pause_ms * 2 : PAUSE_MAX_MS;
 }
 
@@ -154,7 +147,7 @@ static void connect_again(struct link_state *state)
 		}
 		lose(state, why ? why : "no connection");
 	} else {
-		state->heard_ms = state->asked_ms = now_ms();
+		state->heard_ms = state->asked_ms = clock_steady_ms();
 		attach_connected(&state->attach);
 	}
 	free(why);
@@ -188,7 +181,7 @@ static void read_server(struct link_state *state)
 	unsigned code;
 	int r;
 	bool is_readable = true;
-	state->heard_ms = now_ms();
+	state->heard_ms = clock_steady_ms();
 	while ((r = ws_client_take(state->client, is_readable, &state->message, &code)) > 0) {
 		is_readable = false;
 		state->pause_ms = PAUSE_MS;
@@ -202,7 +195,7 @@ static void read_server(struct link_state *state)
 
 static void look_for_silence(struct link_state *state)
 {
-	int64_t now = now_ms();
+	int64_t now = clock_steady_ms();
 	if (!state->client) {
 		return;
 	}
@@ -220,7 +213,7 @@ static void wait_for_news(struct link_state *state)
 {
 	struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
 		{.fd = state->client ? ws_client_fd(state->client) : -1, .events = POLLIN}};
-	int64_t left = state->client ? SILENT_MS / 2 : state->again_ms - now_ms();
+	int64_t left = state->client ? SILENT_MS / 2 : state->again_ms - clock_steady_ms();
 	if (poll(fds, 2, left > 0 ? (int)left : 0) < 0) {
 		return;
 	}
@@ -236,7 +229,7 @@ static int run(struct link_state *state)
 {
 	state->pause_ms = PAUSE_MS;
 	while (!state->is_over && !state->has_failed) {
-		if (!state->client && now_ms() >= state->again_ms) {
+		if (!state->client && clock_steady_ms() >= state->again_ms) {
 			connect_again(state);
 		}
 		flush_server(state);
