@@ -217,7 +217,7 @@ struct conn {
 	struct buffer in; /* received and not parsed yet */
 	struct buffer rx; /* an incomplete message, body or line */
 	size_t rx_counted; /* its share of server.received */
-	size_t sending_counted; /* its share of server.sending */
+	size_t sending_counted; /* its share of server.sending; of a viewer: of ws_tap.kept */
 	struct list behind_link; /* server.behind; self otherwise */
 	uint64_t behind_taken; /* sock_taken() when it was put there, or last checked */
 	struct list waits; /* struct conn_wait: answers that wait until their input is durable */

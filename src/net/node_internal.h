@@ -109,6 +109,7 @@ extern const struct conn_ops tap_conn_ops;
 struct ws_tap {
 	struct list viewers; /* struct conn.kind_link */
 	struct hash *by_number; /* the same, keyed by the bytes of their numbers */
+	size_t kept; /* bytes kept for them, in all: the sum of their conn.sending_counted */
 };
 /** Tells viewers who is present, if they asked for that; called once a second. */
 void ws_tap_sweep(struct conn *conn);

@@ -174,14 +174,7 @@ void ws_tap_lose_session(struct conn *conn)
 
 size_t ws_tap_kept(const struct conn *conn)
 {
-	size_t size = 0;
-	if (!conn->tap || !conn->sock.kept) {
-		return 0; /* observers keep nothing while the socket takes everything */
-	}
-	list_for_each(link, &conn->tap->viewers) {
-		size += observer_kept(list_entry(link, struct conn, kind_link)->ws->observer);
-	}
-	return size;
+	return conn->tap ? conn->tap->kept : 0;
 }
 
 const struct conn_ops tap_conn_ops = {

@@ -11,6 +11,16 @@
 
 #include <string.h>
 
+/** Counts what is kept for the viewer, whenever that changes: there can be too many to ask all. */
+static void count(struct conn *viewer)
+{
+	const struct observer *observer = viewer->ws->observer;
+	size_t kept = observer ? observer_kept(observer) : 0;
+	viewer->carrier->tap->kept += kept;
+	viewer->carrier->tap->kept -= viewer->sending_counted;
+	viewer->sending_counted = kept;
+}
+
 /* --- observer_socket_ops --- */
 
 static bool socket_is_writable(void *socket)
@@ -28,11 +38,13 @@ static void socket_write(void *socket, struct frame *frame)
 	struct frame *answer = mirror_answer(viewer->number, frame);
 	conn_write(viewer->carrier, answer);
 	frame_unref(answer);
+	count(viewer);
 }
 
 static void socket_want_writable(void *socket)
 {
 	struct conn *carrier = ((struct conn *)socket)->carrier;
+	count(socket);
 	if (!carrier->is_closing) {
 		sock_want_writable(&carrier->sock);
 		sending_count(carrier);
@@ -42,6 +54,7 @@ static void socket_want_writable(void *socket)
 static void socket_close(void *socket, unsigned code, const char *reason)
 {
 	struct conn *viewer = socket;
+	count(viewer);
 	if (viewer->is_dead) {
 		return;
 	}
@@ -73,6 +86,8 @@ void ws_viewer_destroy(struct conn *viewer)
 	struct conn *carrier = viewer->carrier;
 	bool held_up = viewer->is_parked && !carrier->is_dead;
 	observer_destroy(viewer->ws->observer);
+	viewer->ws->observer = NULL;
+	count(viewer);
 	conn_destroy_viewer(viewer);
 	if (held_up) {
 		carrier->is_parked = false;
