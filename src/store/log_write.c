@@ -452,8 +452,12 @@ static void land(struct log_write *write, bool is_synced)
 		if (write->part.count) {
 			renderer_follow(log->store->renderer, log, false);
 		}
+		/* Only what adds names has them written: else a full disk would be tried for ever. */
+		bool is_more = write->part.count || write->part.names.len;
 		log_part_land(&write->part);
-		log_keys_flush(log);
+		if (is_more) {
+			log_keys_flush(log);
+		}
 	}
 	int r = first_error(log_keys_land(log, &write->keys), log_index_land(log, &write->index));
 	r = first_error(write->status, r);

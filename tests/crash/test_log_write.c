@@ -262,6 +262,26 @@ static void folders_of_many_are_made_behind_the_news(void **state)
 	assert_int_equal(session_channel(rig_session(rig, id))->max_seq, 1);
 }
 
+/** They are tried again with the next batch, and not over and over until the disk works. */
+static void names_that_the_file_refuses_wait_for_the_next_batch(void **state)
+{
+	struct rig *rig = *state;
+	put(rig);
+	fault_disk_put(&(struct fault){
+		.kind = CALL_WRITE, .file = "keys.jsonl", .error = ENOSPC, .lasts = true});
+	for (int i = 0; i < 200; i++) { /* more than are gathered in memory */
+		char call[160];
+		snprintf(call, sizeof(call), "{\"tool_call_id\":\"t%0100d\",\"title\":\"x\"}", i);
+		rig_put(rig_session(rig, "s"), "tool_call", call);
+	}
+	rig_settle(rig);
+	assert_in_range(fault_disk_hits(), 1, 2);
+	fault_disk_mend();
+	put(rig);
+	fault_disk_take_away();
+	assert_true(size_of(rig, "keys.jsonl") > 20000);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -270,6 +290,7 @@ int main(void)
 		CASE(a_folder_that_was_never_made_is_made_by_the_next_start),
 		CASE(lines_that_the_file_does_not_take),
 		CASE(lines_that_the_file_takes_in_part),
+		CASE(names_that_the_file_refuses_wait_for_the_next_batch),
 		CASE(no_checkpoint_is_ahead_of_the_file),
 		CASE(the_index_comes_later),
 		CASE(a_failed_sync_writes_no_lines),
