@@ -11,7 +11,8 @@
 /*
  * Executes an agent's file requests in a helper process (agent_files.h), one at a time. A process
  * that does not answer in time is killed, and no other is started until it is gone: an agent whose
- * file system hangs has at most one hanging process.
+ * file system hangs has at most one hanging process. A request that comes while a process ends for
+ * another reason waits for the next one.
  *
  * A frame is its length (8 bytes) and the fields listed here, as pack.h writes them.
  */
@@ -145,7 +146,10 @@ static void handle_timer(uv_timer_t *timer)
 		return;
 	}
 	diag(DIAG_WARN, "session %s: a file request of the agent timed out", ws->config.session_id);
-	child_kill(ws->file_process);
+	ws->file_process_hangs = true;
+	if (ws->file_process) {
+		child_kill(ws->file_process);
+	}
 	workspace_stop_files(ws);
 	fail_job(ws, "the file system does not answer");
 }
@@ -189,15 +193,19 @@ static void handle_finished(void *owner, int64_t status, int term_signal)
 	}
 }
 
+static void begin(struct workspace *ws);
+
 static void handle_closed(void *owner)
 {
 	struct workspace *ws = owner;
-	ws->file_process_open = false;
-	if (ws->job && !ws->file_process && ws->closing) {
+	ws->file_process_open = ws->file_process_hangs = false;
+	if (!ws->job) {
+		workspace_free_if_done(ws);
+	} else if (ws->closing) {
 		fail_job(ws, "the server stops");
-		return;
+	} else {
+		begin(ws);
 	}
-	workspace_free_if_done(ws);
 }
 
 static int start(struct workspace *ws)
@@ -218,14 +226,10 @@ static int start(struct workspace *ws)
 	return child_spawn(ws->loop, &config, &ops, ws, &ws->file_process);
 }
 
-void workspace_do_file(struct workspace *ws, struct file_job *job)
+/** Starts the process if need be, and passes the job on. */
+static void begin(struct workspace *ws)
 {
 	struct buffer frame = {0};
-	ws->job = job;
-	if (!ws->file_process && ws->file_process_open) {
-		fail_job(ws, "an earlier file still does not answer");
-		return;
-	}
 	int err = ws->file_process ? 0 : start(ws);
 	if (err < 0) {
 		char why[128];
@@ -234,7 +238,20 @@ void workspace_do_file(struct workspace *ws, struct file_job *job)
 		fail_job(ws, why);
 		return;
 	}
-	pack_job(job, &frame);
+	pack_job(ws->job, &frame);
 	child_write(ws->file_process, &frame);
 	uv_timer_start(&ws->file_timer, handle_timer, (uint64_t)ws->config.file_ms, 0);
+}
+
+void workspace_do_file(struct workspace *ws, struct file_job *job)
+{
+	ws->job = job;
+	if (ws->file_process_hangs) {
+		fail_job(ws, "an earlier file still does not answer");
+	} else if (!ws->file_process && ws->file_process_open) {
+		/* handle_closed() goes on */
+		uv_timer_start(&ws->file_timer, handle_timer, (uint64_t)ws->config.file_ms, 0);
+	} else {
+		begin(ws);
+	}
 }

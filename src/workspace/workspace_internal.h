@@ -25,6 +25,7 @@ struct workspace {
 	struct file_job *job;
 	struct child *file_process;
 	bool file_process_open; /* this process or an earlier one is not gone yet */
+	bool file_process_hangs; /* the one that is not gone did not answer in time */
 	struct buffer file_reply;
 	uv_timer_t file_timer;
 

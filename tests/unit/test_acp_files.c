@@ -1,6 +1,8 @@
 /* fs/read_text_file and fs/write_text_file, asked by an agent, in a directory of their own. */
 #include "acp_agent_fixture.h"
 
+#include "../../src/workspace/workspace_internal.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -211,6 +213,63 @@ static void test_file_before_exit(void **state)
 		      "stopped exit exit status 0\n");
 }
 
+static void note_sent(void *owner, struct buffer *message)
+{
+	struct fixture *f = owner;
+	buffer_append(&f->log, message->data, message->len);
+	buffer_finish(message);
+}
+
+static void ignore_event(void *owner, const char *type, const json_t *data)
+{
+}
+
+static void ignore_done(void *owner)
+{
+}
+
+static void note_freed(void *owner)
+{
+	((struct fixture *)owner)->freed = true;
+}
+
+/** A process for files that had nothing to do is ended; the next request can come before it is gone. */
+static void test_file_while_process_ends(void **state)
+{
+	struct fixture *f = *state;
+	static const struct workspace_ops room = {.send = note_sent,
+		.event = ignore_event,
+		.file_done = ignore_done,
+		.freed = note_freed};
+	const struct workspace_config config = {.cwd = f->cwd,
+		.session_id = "test",
+		.file_max = 1000,
+		.file_names_max = 1,
+		.file_ms = 60000,
+		.commands = {.spawner = f->spawner, .stop_grace_ms = 60000}};
+	char path[PATH_MAX + 64];
+	put_file(f, "f", "text", 0600);
+	snprintf(path, sizeof(path), "%s/f", f->cwd);
+	json_t *params = json_pack("{s:s}", "path", path);
+	json_t *id = json_integer(1);
+	struct workspace *ws = workspace_create(&f->loop, &config, &room, f);
+	for (int i = 0; i < 2; i++) {
+		buffer_clear(&f->log);
+		assert_true(workspace_handle(ws, "fs/read_text_file", id, params));
+		while (workspace_is_at_file(ws)) {
+			uv_run(&f->loop, UV_RUN_ONCE);
+		}
+		assert_string_equal(buffer_cstr(&f->log),
+			"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":\"text\"}}\n");
+		workspace_stop_files(ws);
+	}
+	workspace_close(ws);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	assert_true(f->freed);
+	json_decref(params);
+	json_decref(id);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +277,7 @@ int main(void)
 		AGENT_TEST(test_files_write),
 		AGENT_TEST(test_file_order),
 		AGENT_TEST(test_file_before_exit),
+		AGENT_TEST(test_file_while_process_ends),
 	};
 	signal(SIGPIPE, SIG_IGN);
 	diag_set_level(DIAG_ERROR);
