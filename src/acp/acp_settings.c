@@ -185,6 +185,43 @@ static void handle_refusal(struct acp_agent *agent, struct setting *setting, con
 	buffer_finish(&words);
 }
 
+/** Whether the agent has accepted a value for an option, and says itself that it is another one. */
+static bool has_kept_another(const struct setting *setting, const json_t *result)
+{
+	size_t i;
+	json_t *option;
+	if (setting->what.kind != ACP_SET_OPTION) {
+		return false;
+	}
+	json_array_foreach(json_object_get(result, "configOptions"), i, option) {
+		const char *id = json_string_value(json_object_get(option, "id"));
+		const json_t *value = json_object_get(option, "currentValue");
+		if (id && value && strcmp(id, setting->what.id) == 0) {
+			return !json_equal(value, setting->what.value);
+		}
+	}
+	return false;
+}
+
+/** Reports what is set now. Who waits for a change that will not come hears that instead. */
+static void handle_success(struct acp_agent *agent, struct setting *setting, const json_t *result)
+{
+	if (setting->what.kind == ACP_SET_MODE) {
+		tell_mode(agent, setting->what.id);
+	} else if (setting->what.kind == ACP_SET_MODEL) {
+		acp_agent_tell_model(agent, setting->what.id);
+	}
+	acp_agent_tell_options(agent, result);
+	if (setting->what.kind == ACP_LOG_IN) {
+		acp_agent_tell_login(agent, &setting->what);
+	}
+	if (has_kept_another(setting, result)) {
+		refuse(agent, setting, "the agent has accepted this, but kept another value");
+	} else {
+		setting_free(agent, setting);
+	}
+}
+
 bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message)
 {
 	const json_t *id = json_object_get(message, "id");
@@ -198,16 +235,7 @@ bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message)
 			handle_refusal(agent, setting, error);
 			return true;
 		}
-		if (setting->what.kind == ACP_SET_MODE) {
-			tell_mode(agent, setting->what.id);
-		} else if (setting->what.kind == ACP_SET_MODEL) {
-			acp_agent_tell_model(agent, setting->what.id);
-		}
-		acp_agent_tell_options(agent, json_object_get(message, "result"));
-		if (setting->what.kind == ACP_LOG_IN) {
-			acp_agent_tell_login(agent, &setting->what);
-		}
-		setting_free(agent, setting);
+		handle_success(agent, setting, json_object_get(message, "result"));
 		if (agent->session.stage == ACP_LOGGING_IN) {
 			acp_agent_await(agent, agent->config.start_timeout_ms);
 			acp_resume_begin(agent);

@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { Editor } from '../support/editor.mjs';
 import { Observer } from '../support/observer.mjs';
 import { input, post } from '../support/producer.mjs';
 import { check } from '../support/schema.mjs';
@@ -198,6 +199,20 @@ test('what Gemini says that a prompt took is counted, for each model', async (t)
 	assert.deepEqual(only(events, 'usage'), [1, 2].map((n) => ({ mode: 'delta', model: 'small', input_tokens: 10, output_tokens: 2, total: total(n) })));
 	const { data } = await observer.waitFor((f) => f.type === 'state' && f.data.usage?.input_tokens === 20);
 	assert.deepEqual(data.usage.models, { small: total(2) });
+});
+
+test('an option that the agent accepts, but does not set, is refused; setting what it has is not', async (t) => {
+	const { server, id, observer } = await start(t);
+	await run(observer, 'one');
+	const editor = await Editor.open(t, server);
+	await editor.request('session/load', { sessionId: id, cwd: '/', mcpServers: [] });
+	const set = (value) => editor.request('session/set_config_option', { sessionId: id, configId: 'model', value });
+	await assert.rejects(set('other'), ({ data, message }) => data.code === 'setting_refused' && message === 'the agent has accepted this, but kept another value');
+	await observer.send('set_config_option', { config_id: 'model', value: 'small' });
+	await observer.send('set_config_option', { config_id: 'model', value: 'other' });
+	await observer.waitFor(({ type, data }) => type === 'error' && data.config_id === 'model');
+	assert.equal(errors(observer).length, 1, 'only "other" is refused');
+	assert.equal((await set('large')).configOptions[0].currentValue, 'large');
 });
 
 /** An agent that begins no session without a login. It takes "key"; "later" is answered when FILE is there; "gone" is its end. */

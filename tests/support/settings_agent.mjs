@@ -1,5 +1,5 @@
 // An agent with modes, an option and a command. It tells a new mode by its answer alone, and its option by a
-// notification too. It knows no mode "never". With MODELS=1 it has models instead of the option, and tells a new one by its answer alone. With RESUME=1 it goes on with its session, in the mode it begins with. Each prompt has a figure of what it used, as Gemini's have.
+// notification too; "other" it accepts, and keeps what it had. It knows no mode "never". With MODELS=1 it has models instead of the option, and tells a new one by its answer alone. With RESUME=1 it goes on with its session, in the mode it begins with. Each prompt has a figure of what it used, as Gemini's have.
 
 import { createInterface } from 'node:readline';
 
@@ -38,6 +38,9 @@ const methods = {
 		return {};
 	},
 	'session/set_config_option': ({ value }) => {
+		if (value === 'other') {
+			return { configOptions: options() };
+		}
 		model = value;
 		update({ sessionUpdate: 'config_option_update', configOptions: options() });
 		return { configOptions: options() };
