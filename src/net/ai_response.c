@@ -224,13 +224,6 @@ static bool is_writable(void *socket)
 	return !response->is_over && conn_is_writable(response->conn);
 }
 
-static bool is_state(const struct frame *frame)
-{
-	static const char begin[] = "{\"type\":\"state\"";
-	return frame_len(frame) > sizeof(begin) &&
-	       memcmp(frame_text(frame), begin, sizeof(begin) - 1) == 0;
-}
-
 /** Whether its prompt was removed from the queue. */
 static bool is_removed(struct ai_response *response)
 {
@@ -284,7 +277,7 @@ static void write_frame(void *socket, struct frame *frame)
 	enum ai_progress progress = take_frame(response, frame, &why);
 	if (progress != AI_GOES_ON) {
 		end(response, why);
-	} else if (is_state(frame) && is_removed(response)) {
+	} else if (frame_is_state(frame) && is_removed(response)) {
 		end(response, "the message was taken out of the queue");
 	}
 }
@@ -338,12 +331,7 @@ void ai_response_answered(struct ai_response *response, const char *request_id)
 void ai_response_load(struct ai_response *response, const struct load_request *load)
 {
 	struct conn *conn = response->conn;
-	struct observer_config config = conn->ws->config;
-	config.client_id = conn->ws->client_id;
-	config.role = role_name(conn->grant->role);
-	config.sub = conn->grant->sub;
-	config.expires_ms = conn->grant->expires_ms;
-	config.hide = conn_hides(conn);
+	struct observer_config config = ws_observer_config(conn);
 	config.is_sse = false;
 	config.format = FORMAT_MARKDOWN;
 	config.deltas = DELTAS_TEXT;

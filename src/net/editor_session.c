@@ -144,13 +144,6 @@ static bool is_writable(void *socket)
 	return !at->is_over && conn_is_writable(at->conn);
 }
 
-static bool is_state(const struct frame *frame)
-{
-	static const char begin[] = "{\"type\":\"state\"";
-	return frame_len(frame) > sizeof(begin) &&
-	       memcmp(frame_text(frame), begin, sizeof(begin) - 1) == 0;
-}
-
 /**
  * Sends the messages of a frame, shared with other editors in the same place. Returns false if this
  * editor needs its own, because it is loading or waits for an answer.
@@ -195,7 +188,7 @@ static void write_frame(void *socket, struct frame *frame)
 		editor_view_take(at->view, frame_text(frame), frame_len(frame), &out);
 		editor_send(at->conn, &out);
 	}
-	if (is_state(frame) && at->session) {
+	if (frame_is_state(frame) && at->session) {
 		editor_look_for_removed(at);
 	}
 }
@@ -263,12 +256,7 @@ void editor_load_from(struct editor_session *at, uint64_t seq)
 static struct observer *make_observer(struct editor_session *at)
 {
 	struct conn *conn = at->conn;
-	struct observer_config config = conn->ws->config;
-	config.client_id = conn->ws->client_id;
-	config.role = role_name(conn->grant->role);
-	config.sub = conn->grant->sub;
-	config.expires_ms = conn->grant->expires_ms;
-	config.hide = conn_hides(conn);
+	struct observer_config config = ws_observer_config(conn);
 	config.format = FORMAT_MARKDOWN;
 	config.deltas = DELTAS_TEXT;
 	metrics_add(conn->server->metrics, METRIC_OBSERVERS_ACP, 1);

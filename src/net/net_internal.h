@@ -557,6 +557,8 @@ void conn_refuse_storage(
 	"the session cannot be read from the server's disk; the server keeps trying, so come back later"
 /** If the session exists but cannot be read, refuses and closes the socket and returns true. */
 bool ws_refuse_unreadable(struct conn *conn);
+/** What its observers have of its query, its token and its name. Borrows from the connection. */
+struct observer_config ws_observer_config(const struct conn *conn);
 /** Sends an observer who is present, if it watches that and it has changed. */
 void ws_tell_presence(struct conn *conn);
 

@@ -90,14 +90,9 @@ void mirror_begin(struct mirror *mirror, struct conn *conn)
 	if (conn->is_dead || conn->is_closing || ws->observer || !conn_check_query(conn)) {
 		return;
 	}
-	ws->config.client_id = ws->client_id;
-	ws->config.role = role_name(conn->grant->role);
-	ws->config.sub = conn->grant->sub;
-	ws->config.expires_ms = conn->grant->expires_ms;
-	ws->config.hide = conn_hides(conn);
+	struct observer_config config = ws_observer_config(conn);
 	tell_viewer(mirror, conn);
-	ws->observer =
-		observer_create(&mirror->channel, &ws->config, &ws_observer_socket_ops, conn);
+	ws->observer = observer_create(&mirror->channel, &config, &ws_observer_socket_ops, conn);
 	metrics_add(conn->server->metrics, ws_observer_metric(conn), 1);
 }
 

@@ -286,6 +286,17 @@ enum metric ws_observer_metric(const struct conn *conn)
 	return conn->sse ? METRIC_OBSERVERS_SSE : METRIC_OBSERVERS;
 }
 
+struct observer_config ws_observer_config(const struct conn *conn)
+{
+	struct observer_config config = conn->ws->config;
+	config.client_id = conn->ws->client_id;
+	config.role = role_name(conn->grant->role);
+	config.sub = conn->grant->sub;
+	config.expires_ms = conn->grant->expires_ms;
+	config.hide = conn_hides(conn);
+	return config;
+}
+
 static void observer_open(struct conn *conn)
 {
 	if (ws_refuse_unreadable(conn)) {
@@ -296,13 +307,9 @@ static void observer_open(struct conn *conn)
 		return;
 	}
 	conn_hold_session(conn, session);
-	conn->ws->config.client_id = conn->ws->client_id;
-	conn->ws->config.role = role_name(conn->grant->role);
-	conn->ws->config.sub = conn->grant->sub;
-	conn->ws->config.expires_ms = conn->grant->expires_ms;
-	conn->ws->config.hide = conn_hides(conn);
-	conn->ws->observer = observer_create(
-		session_channel(session), &conn->ws->config, &ws_observer_socket_ops, conn);
+	struct observer_config config = ws_observer_config(conn);
+	conn->ws->observer =
+		observer_create(session_channel(session), &config, &ws_observer_socket_ops, conn);
 	metrics_add(conn->server->metrics, ws_observer_metric(conn), 1);
 }
 
