@@ -366,12 +366,14 @@ bool session_log_has_names(const struct session_log *log)
 void session_log_load_names(struct session_log *log, struct names_wait *wait)
 {
 	struct log_keys *keys = &log->keys;
+	/* Who waits already has them loaded, or they are once nothing else uses their file. */
+	bool is_first = wait && list_empty(&keys->waits);
 	if (wait) {
 		list_append(&keys->waits, &wait->link);
 	}
 	if (session_log_has_names(log)) {
 		end_waits(keys);
-	} else if (log->store->opening || wait) {
+	} else if (log->store->opening || is_first) {
 		log->store->engine->load_names(log, log->store->opening);
 	}
 }
