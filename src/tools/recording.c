@@ -10,6 +10,8 @@
 #define PIECE_SIZE 32
 #define PIECE_MS   20.0
 #define PIECES_MS  1000.0
+/* A recording is no longer than this (ms): about 30 years. */
+#define TIME_MAX_MS 1e12
 
 static int give(struct recording *recording, double t, const json_t *input)
 {
@@ -74,6 +76,26 @@ static int give_event(struct recording *recording, double t, const json_t *event
 	return r;
 }
 
+/** Gives a recorded input, which has a "t", or an exported event, which has a "ts". */
+static int give_line(struct recording *recording, json_t *line, bool is_input, const char **ret_why)
+{
+	double at = json_number_value(json_object_get(line, is_input ? "t" : "ts"));
+	if (!is_input) {
+		recording->begin = recording->has_begun ? recording->begin : at;
+		recording->has_begun = true;
+		at -= recording->begin;
+	}
+	if (at > TIME_MAX_MS) {
+		*ret_why = "its time is more than 30 years after the beginning";
+		return -EBADMSG;
+	}
+	if (is_input) {
+		json_object_del(line, "t");
+		return give(recording, at, line);
+	}
+	return give_event(recording, at, line);
+}
+
 static int read_event(struct recording *recording, json_t *line, const char **ret_why)
 {
 	const json_t *t = json_object_get(line, "t");
@@ -83,16 +105,9 @@ static int read_event(struct recording *recording, json_t *line, const char **re
 		*ret_why = "it has no \"type\" and \"data\"";
 		return -EBADMSG;
 	}
-	if (json_is_number(t) && json_number_value(t) >= 0) {
-		double at = json_number_value(t);
-		json_object_del(line, "t");
-		return give(recording, at, line);
-	}
-	if (json_is_integer(ts) && json_is_integer(json_object_get(line, "seq"))) {
-		double at = json_number_value(ts);
-		recording->begin = recording->has_begun ? recording->begin : at;
-		recording->has_begun = true;
-		return give_event(recording, at - recording->begin, line);
+	bool is_input = json_is_number(t) && json_number_value(t) >= 0;
+	if (is_input || (json_is_integer(ts) && json_is_integer(json_object_get(line, "seq")))) {
+		return give_line(recording, line, is_input, ret_why);
 	}
 	*ret_why =
 		"it has neither \"t\" as a recorded input has, nor \"seq\" and \"ts\" as an exported event has";

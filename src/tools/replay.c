@@ -21,6 +21,7 @@
 /* The largest batch of inputs due at the same time; by default a server accepts larger ones. */
 #define BATCH_INPUTS  1000
 #define BATCH_SIZE    ((size_t)1 << 20)
+#define WAIT_MAX_NS   1e18
 #define LINE_MAX_SIZE ((size_t)64 << 20)
 
 enum { URL, SESSION, SPEED, CREATE, TOKEN_FILE, DATA, OPTION_COUNT };
@@ -135,6 +136,9 @@ static int create_session(struct player *player, const char *id)
 	if (r == 0) {
 		snprintf(player->session, sizeof(player->session), "%s", made);
 	}
+	if (answer && r < 0) {
+		diag(DIAG_ERROR, "the server has created a session, but gives no valid id");
+	}
 	json_decref(answer);
 	json_decref(wanted);
 	free(text);
@@ -173,11 +177,22 @@ static int count_input(void *owner, double t, const char *json, size_t len)
 	return 0;
 }
 
+/** Returns when an input is due (uv_hrtime()), at most 30 years after the beginning. */
+static int64_t due_ns(const struct player *player, double t)
+{
+	if (player->speed <= 0) {
+		return 0;
+	}
+	double after = t * 1e6 / player->speed;
+	after = after < 0 ? 0 : after > WAIT_MAX_NS ? WAIT_MAX_NS : after;
+	return player->began_ns + (int64_t)after;
+}
+
 /** Adds an input to the batch once it is due. The batch is sent before waiting, or when full. */
 static int play_input(void *owner, double t, const char *json, size_t len)
 {
 	struct player *player = owner;
-	int64_t due = player->speed > 0 ? player->began_ns + (int64_t)(t * 1e6 / player->speed) : 0;
+	int64_t due = due_ns(player, t);
 	bool waits = due > (int64_t)uv_hrtime();
 	bool is_full = player->batch_count == BATCH_INPUTS || player->batch.len + len > BATCH_SIZE;
 	int r = waits || is_full ? send_batch(player) : 0;

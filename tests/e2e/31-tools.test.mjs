@@ -486,6 +486,9 @@ test('replay: what it cannot play', async (t) => {
 	const good = '{"t":0,"type":"x-a","data":{}}\n';
 	assert.match(await refused(`${good}nonsense\n`, '--session', 's'), /r\.jsonl: line 2 cannot be played: it is not a JSON object/);
 	assert.match(await refused(`${good}\n{"type":"x-a","data":{}}\n`, '--session', 's'), /line 3 cannot be played: it has neither "t" /);
+	for (const late of ['{"t":1e300,"type":"x-a","data":{}}', '{"t":1e400,"type":"x-a","data":{}}', '{"seq":1,"ts":-9223372036854775807,"type":"x-a","data":{}}\n{"seq":2,"ts":9223372036854775807,"type":"x-a","data":{}}']) {
+		assert.match(await refused(`${good}${late}\n`, '--session', 's'), /line [23] cannot be played: its time is more than 30 years after the beginning/);
+	}
 	assert.match(await refused('{"t":0,"data":{}}', '--session', 's'), /line 1 cannot be played: it has no "type" and "data"/);
 	assert.match(await refused(`${good}{"t":0,"type":"tool","data":{}}\n`, '--session', 's'), /refused lines 1 to 2: unknown_type \(400\): /);
 	assert.deepEqual(readLog(server, 's'), [], 'nothing of these was sent or taken');
