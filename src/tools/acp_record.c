@@ -14,13 +14,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define READ_SIZE  ((size_t)64 * 1024)
-#define QUEUE_MAX  ((size_t)1024 * 1024) /* bytes queued in a direction before its source waits */
-#define WRITE_SIZE ((size_t)4096) /* a pipe that is ready for writing takes this much at once */
+#define READ_SIZE     ((size_t)64 * 1024)
+#define QUEUE_MAX     ((size_t)1024 * 1024) /* bytes queued in a direction before its source waits */
+#define LINE_MAX_SIZE ((size_t)64 * 1024 * 1024) /* a longer line is not recorded */
+#define WRITE_SIZE    ((size_t)4096) /* a pipe that is ready for writing takes this much at once */
 
 enum { OUT };
 
@@ -48,6 +50,7 @@ struct lane {
 	int to; /* -1 after its reader has gone */
 	struct buffer queue; /* not yet written to `to` */
 	struct buffer line; /* the current line, until its newline */
+	bool is_too_long; /* the current line, which is not kept */
 };
 
 struct recorder {
@@ -69,8 +72,23 @@ static void close_once(int *fd)
 
 static void end_line(struct recorder *r, struct lane *lane)
 {
-	acp_recording_line(&r->file, lane->name, lane->line.data, lane->line.len);
+	if (!lane->is_too_long) {
+		acp_recording_line(&r->file, lane->name, lane->line.data, lane->line.len);
+	}
 	buffer_clear(&lane->line);
+	lane->is_too_long = false;
+}
+
+static void keep(struct recorder *r, struct lane *lane, const char *bytes, size_t len)
+{
+	if (lane->line.len + len <= LINE_MAX_SIZE && !lane->is_too_long) {
+		buffer_append(&lane->line, bytes, len);
+	} else if (!lane->is_too_long) {
+		lane->is_too_long = true;
+		buffer_finish(&lane->line);
+		diag(DIAG_ERROR, "%s: a line is longer than 64 MiB; the recording is not complete",
+			r->file.path);
+	}
 }
 
 static void take_bytes(struct recorder *r, struct lane *lane, const char *bytes, size_t len)
@@ -81,7 +99,7 @@ static void take_bytes(struct recorder *r, struct lane *lane, const char *bytes,
 	while (len > 0) {
 		const char *end = memchr(bytes, '\n', len);
 		size_t piece = end ? (size_t)(end - bytes) : len;
-		buffer_append(&lane->line, bytes, piece);
+		keep(r, lane, bytes, piece);
 		if (!end) {
 			return;
 		}
@@ -91,14 +109,14 @@ static void take_bytes(struct recorder *r, struct lane *lane, const char *bytes,
 	}
 }
 
-/** Returns whether any bytes were read. */
-static bool read_lane(struct recorder *r, struct lane *lane)
+/** Returns how many bytes were read. */
+static size_t read_lane(struct recorder *r, struct lane *lane)
 {
 	char bytes[READ_SIZE];
 	ssize_t len = read(lane->from, bytes, sizeof(bytes));
 	if (len > 0) {
 		take_bytes(r, lane, bytes, (size_t)len);
-		return true;
+		return (size_t)len;
 	}
 	if (len == 0 || (errno != EINTR && errno != EAGAIN)) {
 		if (lane->line.len > 0) {
@@ -106,7 +124,7 @@ static bool read_lane(struct recorder *r, struct lane *lane)
 		}
 		close_once(&lane->from);
 	}
-	return false;
+	return 0;
 }
 
 static void write_lane(struct lane *lane)
@@ -165,6 +183,42 @@ static void serve_lane(
 	end_lane(lane);
 }
 
+/**
+ * Reads what the agent wrote before it exited, and no more: a child of the agent may hold the pipe
+ * open, and write on.
+ */
+static void read_rest(struct recorder *r, struct lane *out)
+{
+	int size = 0;
+	if (out->from >= 0 && ioctl(out->from, FIONREAD, &size) < 0) {
+		size = 0;
+	}
+	for (size_t left = (size_t)size, n = 1; left > 0 && n > 0;) {
+		n = read_lane(r, out);
+		left -= n < left ? n : left;
+	}
+	if (out->line.len > 0) {
+		end_line(r, out);
+	}
+}
+
+/** Writes the rest to the client, unless a signal ends the recorder first. */
+static void write_rest(struct recorder *r, struct lane *out)
+{
+	struct signalfd_siginfo info = {.ssi_signo = SIGCHLD};
+	while (out->to >= 0 && out->queue.len > 0 && info.ssi_signo == SIGCHLD) {
+		struct pollfd fds[2] = {
+			{.fd = out->to, .events = POLLOUT}, {.fd = r->signals, .events = POLLIN}};
+		poll(fds, 2, -1);
+		if (fds[0].revents) {
+			write_lane(out);
+		}
+		while (read(r->signals, &info, sizeof(info)) == sizeof(info) &&
+			info.ssi_signo == SIGCHLD) {
+		}
+	}
+}
+
 static void pass_on(struct recorder *r)
 {
 	struct lane *in = &r->lanes[0];
@@ -181,17 +235,8 @@ static void pass_on(struct recorder *r)
 		}
 		take_signals(r);
 	}
-	/*
-	 * Relay what the agent wrote before it exited. Do not wait for the end of the pipe: a child
-	 * of the agent may hold it open.
-	 */
-	while (out->from >= 0 && read_lane(r, out)) {
-	}
-	while (out->to >= 0 && out->queue.len > 0) {
-		struct pollfd fd = {.fd = out->to, .events = POLLOUT};
-		poll(&fd, 1, -1);
-		write_lane(out);
-	}
+	read_rest(r, out);
+	write_rest(r, out);
 }
 
 static _Noreturn void run_agent(char **args, int in, int out, const sigset_t *mask)

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { readLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Server, binary, demoAgent, replayAgent, runToEnd, scratchDir } from '../support/server.mjs';
-import { defer, within } from '../support/wait.mjs';
+import { defer, eventually, within } from '../support/wait.mjs';
 
 const read = (file) => readFileSync(file, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
 
@@ -64,6 +64,29 @@ test('it ends as its agent does, and with its client', async (t) => {
 	const missing = await record(t, ['--out', file, '--', '/no/such/agent'], '');
 	assert.equal(missing.code, 127);
 	assert.match(missing.stderr, /\/no\/such\/agent: No such file/);
+});
+
+test('it ends with its agent, though a child of the agent writes on, and with a signal, though its client does not read', async (t) => {
+	const file = join(scratchDir(t), 'talk.jsonl');
+	const { code } = await record(t, ['--out', file, '--', 'sh', '-c', 'yes 2>&- & exit 3'], '', { end: false });
+	assert.equal(code, 3);
+	const child = spawn(binary(), ['acp-record', '--out', file, '--', 'sh', '-c', 'head -c 900000 /dev/zero; echo done >&2; exit 0'], { stdio: ['pipe', 'pipe', 'pipe'] });
+	defer(t, () => child.kill('SIGKILL'));
+	const ended = new Promise((resolve) => child.on('exit', (...how) => resolve(how)));
+	await new Promise((resolve) => child.stderr.once('data', resolve));
+	await eventually(() => readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8') === '', 'its agent to end');
+	child.kill('SIGTERM');
+	assert.deepEqual(await within(ended, 20_000, 'its end'), [0, null]);
+	assert.deepEqual(read(file).at(-1), { t: read(file).at(-1).t, dir: 'ctl', proc: 2, event: 'exit', code: 0 });
+});
+
+test('a line that is too long is passed on, and is not recorded', async (t) => {
+	const file = join(scratchDir(t), 'talk.jsonl');
+	const { code, stdout, stderr } = await record(t, ['--out', file, '--', 'sh', '-c', 'echo one; head -c 68000000 /dev/zero | tr "\\0" x; echo; echo two'], '');
+	assert.equal(code, 0);
+	assert.equal(stdout.length, 'one\n\ntwo\n'.length + 68_000_000);
+	assert.match(stderr, /talk\.jsonl: a line is longer than 64 MiB; the recording is not complete/);
+	assert.deepEqual(read(file).filter(({ dir }) => dir === 'a2c').map(({ line }) => line), ['one', 'two']);
 });
 
 test('without --out the file has a name of its own; what it cannot do it says', async (t) => {
