@@ -25,9 +25,11 @@ bool http_is_stream(struct conn *conn)
 {
 	char type[64];
 	size_t len = strlen(conn->http->path);
+	static const char begin[] = "/api/sessions/";
 	static const char end[] = "/events";
 	if (conn->http->method != HTTP_POST || conn->http->framing.body == HTTP_NO_BODY ||
-		len < sizeof(end) || strcmp(conn->http->path + len - (sizeof(end) - 1), end) != 0) {
+		strncmp(conn->http->path, begin, sizeof(begin) - 1) != 0 || len < sizeof(end) ||
+		strcmp(conn->http->path + len - (sizeof(end) - 1), end) != 0) {
 		return false;
 	}
 	http_head_copy(conn->http->head, "content-type", type, sizeof(type));

@@ -55,6 +55,15 @@ test('bytes, text and JSON are there after a restart, with their types, times, c
 	assert.deepEqual([late.status, late.headers['stream-closed'], JSON.parse(late.body).error.code], [409, 'true', 'stream_closed']);
 });
 
+test('a stream of lines whose name ends as the path of events does', async (t) => {
+	const server = await start(t);
+	for (const name of ['events', 'app/events', 'api/sessions/s/events']) {
+		await put(server, name, { type: 'application/x-ndjson' });
+		await post(server, name, '{"a":1}\n', { type: 'application/x-ndjson' });
+		assert.equal(String(await readAll(server, name)), '{"a":1}\n', name);
+	}
+});
+
 test('everything that was acknowledged is there after kill -9, once and in order, however often the server dies', async (t) => {
 	const server = await start(t);
 	const names = ['one', 'two', 'three'];
