@@ -210,14 +210,18 @@ static bool read_number(const char **at, uint64_t *ret)
 	return digits && digits < 19;
 }
 
-/** Parses the Range header. Anything but one well-formed range of bytes means the whole file. */
+/**
+ * Parses the Range header of a GET. Anything but one well-formed range of bytes means the whole
+ * file.
+ */
 static struct range find_range(const struct conn *conn, uint64_t size)
 {
 	char text[64];
 	struct range all = {.state = RANGE_NONE, .size = size};
 	uint64_t first;
 	uint64_t last;
-	if (!http_head_copy(conn->http->head, "range", text, sizeof(text)) ||
+	if (conn->http->method != HTTP_GET ||
+		!http_head_copy(conn->http->head, "range", text, sizeof(text)) ||
 		strncasecmp(text, "bytes=", 6) != 0) {
 		return all;
 	}

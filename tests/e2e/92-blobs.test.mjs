@@ -95,6 +95,10 @@ test('a player gets the part that it asks for', async (t) => {
 		const answer = await download(server, 'one', blob, { headers: { range } });
 		assert.deepEqual([answer.status, answer.bytes.length], [200, 600_000], range);
 	}
+	for (const range of ['bytes=0-0', 'bytes=600000-']) { // ranges are of GET alone (RFC 9110, section 14.2)
+		const answer = await download(server, 'one', blob, { method: 'HEAD', headers: { range } });
+		assert.deepEqual([answer.status, answer.headers.get('content-range'), answer.headers.get('content-length')], [200, null, '600000'], range);
+	}
 });
 
 test('what is wrong is refused, and nothing of it stays', async (t) => {
