@@ -306,6 +306,11 @@ void http_stream_finish(struct conn *conn);
 /* identity.c */
 /** Whether the sender has the right; refuses the request if not. */
 bool http_may(struct conn *conn, enum right right);
+/**
+ * Checks the token again, which may have ended while the body arrived; refuses the request if it
+ * has.
+ */
+bool http_still_may(struct conn *conn);
 
 /* refuse_later.c */
 /** conn_refuse_storage() over HTTP. */

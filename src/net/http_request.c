@@ -53,10 +53,14 @@ static void route(struct conn *conn)
 
 static void end_body(struct conn *conn)
 {
+	const struct http_exchange *http = conn->http;
+	bool is_due = !http->forward && (http->upload || !http->is_routed);
 	conn->phase = PHASE_ANSWER;
 	conn_set_deadline(conn, DEADLINE_NONE, 0);
 	if (http_is_refused(conn)) {
 		conn_at_end_of_tick(conn);
+	} else if (is_due && !http_still_may(conn)) {
+		http_upload_drop(conn);
 	} else if (conn->http->stream) {
 		http_stream_end(conn);
 	} else if (conn->http->upload) {

@@ -482,6 +482,17 @@ static enum token_verdict check_grant(const struct conn *conn)
 	return is_over ? TOKEN_EXPIRED : TOKEN_GOOD;
 }
 
+bool http_still_may(struct conn *conn)
+{
+	bool has_one = conn->grant && http_needs_token(conn) &&
+		       (conn->server->access || conn->kind.is_node);
+	enum token_verdict verdict = has_one ? check_grant(conn) : TOKEN_GOOD;
+	if (verdict != TOKEN_GOOD) {
+		refuse_http(conn, denial_of(verdict));
+	}
+	return verdict == TOKEN_GOOD;
+}
+
 void conn_check_grant(struct conn *conn)
 {
 	if (!conn->grant || (!conn->server->access && !conn->kind.is_node)) {
