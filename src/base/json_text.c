@@ -1,6 +1,7 @@
 #include "holdfast/json_text.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -293,7 +294,7 @@ static struct value value_of(struct token token)
 		value.is_integer = false;
 	}
 	if (isinf(value.real)) {
-		value.real = value.real > 0 ? 1.7976931348623157e308 : -1.7976931348623157e308;
+		value.real = value.real > 0 ? DBL_MAX : -DBL_MAX;
 	}
 	if (text != small) {
 		free(text);
@@ -305,12 +306,18 @@ static struct value value_of(struct token token)
 static bool is_odd(struct token token, const struct value *value)
 {
 	char text[NUMBER_TEXT_MAX];
+	if (value->does_not_fit) {
+		return true;
+	}
 	if (value->is_integer) {
 		return token.len == 2 && memcmp(token.text, "-0", 2) == 0;
 	}
 	real_text(value->real, text);
 	return strlen(text) != token.len || memcmp(text, token.text, token.len) != 0;
 }
+
+/* DBL_MAX. */
+#define LARGEST_TEXT "1.7976931348623157e308"
 
 /** Parses a text after replacing the numbers that jansson refuses. */
 static json_t *read_large(const char *text, size_t len, size_t flags, json_error_t *error)
@@ -323,7 +330,12 @@ static json_t *read_large(const char *text, size_t len, size_t flags, json_error
 		struct value value = value_of(token);
 		if (value.does_not_fit && is_number(token)) {
 			buffer_append(&fitting, from, (size_t)(token.text - from));
-			buffer_printf(&fitting, "%.17e", value.real);
+			if (fabs(value.real) < DBL_MAX) {
+				buffer_printf(&fitting, "%.17e", value.real);
+			} else { /* the usual case, and slow to print */
+				buffer_append_str(
+					&fitting, value.real > 0 ? LARGEST_TEXT : "-" LARGEST_TEXT);
+			}
 			from = at;
 		}
 	}
