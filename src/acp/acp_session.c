@@ -250,7 +250,10 @@ void acp_agent_begun(struct acp_agent *agent)
 	} else if (agent->turn.prompt) {
 		acp_agent_send_prompt(agent);
 	} else {
-		acp_agent_await_idle(agent); /* the prompt was cancelled in the meantime */
+		/* A login needs no prompt, or the prompt was cancelled in the meantime. */
+		acp_agent_await_idle(agent);
+		/* A question before the session may have begun a turn. */
+		acp_agent_note_late(agent);
 	}
 }
 

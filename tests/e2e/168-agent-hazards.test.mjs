@@ -71,3 +71,32 @@ test('an agent that has failed takes no place from those that run', async (t) =>
 	await two.prompt('go');
 	assert.equal((await two.waitForEvent('turn_end')).data.stop_reason, 'end_turn');
 });
+
+test('a turn that an agent begins by a question before its session, without a prompt, ends', async (t) => {
+	const file = join(scratchDir(t), 'agent.mjs');
+	writeFileSync(file, `import { createInterface } from 'node:readline';
+const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
+createInterface({ input: process.stdin }).on('line', (line) => {
+	const { id, method } = JSON.parse(line);
+	if (method === 'initialize') {
+		say({ id: 'q', method: 'session/request_permission', params: { sessionId: 's', toolCall: { toolCallId: 'c', title: 'Early' }, options: [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }] } });
+		say({ id, result: { protocolVersion: 1, authMethods: [{ id: 'm', name: 'M' }] } });
+	} else if (method === 'session/new') {
+		say({ id, result: { sessionId: 's' } });
+	} else if (method) {
+		say({ id, result: method === 'session/prompt' ? { stopReason: 'end_turn' } : {} });
+	}
+});
+`);
+	const server = await Server.start(t, { agent: `exec ${process.execPath} ${file}` });
+	await server.createSession({ id: 'one' });
+	const observer = await Observer.connect(t, server, 'one', { query: { format: 'markdown' } });
+	await observer.loadAll();
+	await observer.send('authenticate', { method_id: 'm' });
+	const { data } = await observer.waitForEvent('permission_request');
+	await observer.waitForEvent('agent_started');
+	await observer.send('permission_answer', { request_id: data.request_id, option_id: 'yes' });
+	await observer.waitForEvent('turn_end');
+	const { seq } = await observer.prompt('go');
+	await observer.waitForEvent('turn_end', { after: seq });
+});
