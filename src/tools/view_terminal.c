@@ -18,6 +18,8 @@
 #define WIDTH_MAX      1000
 /* Beyond this many tools all are forgotten: those of earlier turns do not change any more. */
 #define TOOLS_MAX 10000
+/* The same for options of questions. */
+#define OPTIONS_MAX 10000
 
 enum block {
 	BLOCK_NONE,
@@ -40,6 +42,7 @@ struct terminal_view {
 	struct hash *tools; /* struct tool, by tool_call_id */
 	size_t tool_count;
 	struct hash *options; /* the name of an option, by "REQUEST_ID OPTION_ID" */
+	size_t option_count;
 };
 
 static const char *text_of(const json_t *data, const char *name)
@@ -65,15 +68,20 @@ static void free_text(void *value, void *arg)
 	free(value);
 }
 
-static void forget(struct terminal_view *view)
+static void forget_tools(struct terminal_view *view)
 {
 	hash_each(view->tools, free_tool, NULL);
 	hash_destroy(view->tools);
+	view->tools = hash_create();
+	view->tool_count = 0;
+}
+
+static void forget_options(struct terminal_view *view)
+{
 	hash_each(view->options, free_text, NULL);
 	hash_destroy(view->options);
-	view->tools = hash_create();
 	view->options = hash_create();
-	view->tool_count = 0;
+	view->option_count = 0;
 }
 
 /** Whether to use colours: NO_COLOR (https://no-color.org) is unset or empty, and TERM not dumb. */
@@ -97,13 +105,15 @@ struct terminal_view *terminal_view_create(void)
 
 void terminal_view_reset(struct terminal_view *view)
 {
-	forget(view);
+	forget_tools(view);
+	forget_options(view);
 	view->last = BLOCK_NONE;
 }
 
 void terminal_view_destroy(struct terminal_view *view)
 {
-	forget(view);
+	forget_tools(view);
+	forget_options(view);
 	hash_destroy(view->tools);
 	hash_destroy(view->options);
 	terminal_page_finish(&view->page);
@@ -227,7 +237,7 @@ static struct tool *find_tool(struct terminal_view *view, const json_t *data, bo
 		tool->shown = NULL;
 	} else if (!tool) {
 		if (view->tool_count >= TOOLS_MAX) {
-			forget(view);
+			forget_tools(view);
 		}
 		tool = xcalloc(1, sizeof(*tool));
 		hash_put(view->tools, id, strlen(id), tool);
@@ -364,6 +374,16 @@ static char *option_key(const json_t *data, const char *option_id)
 	return xprintf("%s %s", or_empty(text_of(data, "request_id")), or_empty(option_id));
 }
 
+static void keep_option(struct terminal_view *view, const char *key, const char *name)
+{
+	if (view->option_count >= OPTIONS_MAX) {
+		forget_options(view);
+	}
+	void *old = hash_put(view->options, key, strlen(key), xstrdup(name));
+	view->option_count += !old;
+	free(old);
+}
+
 static void show_question(struct terminal_view *view, const json_t *data)
 {
 	size_t i;
@@ -377,7 +397,7 @@ static void show_question(struct terminal_view *view, const json_t *data)
 		const char *id = text_of(option, "option_id");
 		const char *name = or_empty(text_of(option, "name"));
 		char *key = option_key(data, id);
-		free(hash_put(view->options, key, strlen(key), xstrdup(name)));
+		keep_option(view, key, name);
 		snprintf(front, sizeof(front), "  %zu. ", i + 1);
 		put_lines(view, TERMINAL_YELLOW, front, "     ", name, SIZE_MAX);
 		free(key);

@@ -76,7 +76,7 @@ test('it ends with its agent, though a child of the agent writes on, and with a 
 	await new Promise((resolve) => child.stderr.once('data', resolve));
 	await eventually(() => readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8') === '', 'its agent to end');
 	child.kill('SIGTERM');
-	assert.deepEqual(await within(ended, 20_000, 'its end'), [0, null]);
+	assert.deepEqual(await within(ended, 20_000, () => 'its end'), [0, null]);
 	assert.deepEqual(read(file).at(-1), { t: read(file).at(-1).t, dir: 'ctl', proc: 2, event: 'exit', code: 0 });
 });
 
