@@ -40,7 +40,7 @@ static int read_file(const char *dir, const char *name, struct buffer *out)
 	char *path = xprintf("%s/%s", dir, name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : 0;
-	for (ssize_t n = 1; r == 0 && n > 0;) {
+	for (ssize_t n = 1; r == 0 && n != 0;) {
 		buffer_reserve(out, 65536);
 		n = read(fd, out->data + out->len, 65536);
 		r = n < 0 && errno != EINTR ? -errno : 0;
