@@ -197,7 +197,14 @@ static int read_damaged(struct cold_read *read, int fd)
 	read->base->bytes = 0;
 	int index_fd = open_file(read, "events.index");
 	if (index_fd < 0) {
-		return index_fd == -ENOENT ? -EBADMSG : index_fd;
+		return index_fd == -ENOENT ? -ESTALE : index_fd;
+	}
+	uint64_t epoch;
+	uint64_t first_seq;
+	if (log_index_read_header(index_fd, &epoch, &first_seq) == 0 &&
+		first_seq != read->first_seq) {
+		close(index_fd);
+		return -ESTALE; /* the log's file is being replaced: that is no damage */
 	}
 	const struct gap_source source = {.fd = fd,
 		.index_fd = index_fd,
@@ -308,7 +315,7 @@ static void retry(struct cold_read *read)
 	}
 	bool is_first = !read->is_second && log && read->base->done;
 	read->base->status = -EBADMSG;
-	if (is_first && log->index.was_built && log->index.state == INDEX_GOOD) {
+	if (is_first && log->index.was_built && log->index.state == INDEX_GOOD && !log->is_frozen) {
 		is_first = false;
 	}
 	if (!is_first) {

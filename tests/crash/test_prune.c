@@ -5,10 +5,12 @@
 #include "point.h"
 #include "reading.h"
 #include "session_internal.h"
+#include "store_internal.h"
 
 #include "fake_socket.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/disk.h"
 #include "holdfast/observer.h"
 #include "holdfast/store_check.h"
 
@@ -457,6 +459,75 @@ static void a_store_that_closes_prunes_nothing_more(void **state)
 	expect_notes(rig, rig_session(rig, "b"), last - 4, last);
 }
 
+static uv_sem_t is_moved;
+static uv_sem_t may_go_on;
+
+/** Stops the thread that has just put a new log in the place of the old one. */
+static int stop_behind_rename(int from_fd, const char *from, int to_fd, const char *to)
+{
+	int r = disk_kernel.renameat(from_fd, from, to_fd, to);
+	if (strcmp(to, "events.jsonl") == 0) {
+		uv_sem_post(&is_moved);
+		uv_sem_wait(&may_go_on);
+	}
+	return r;
+}
+
+static void take_page(void *arg, int status, struct event **events, size_t count)
+{
+	int *got = arg;
+	*got = status < 0 ? status : (int)count;
+	for (size_t i = 0; i < count; i++) {
+		event_unref(events[i]);
+	}
+}
+
+/** The file is new and the log does not know it: that is no damage, and the read is repeated. */
+static void who_reads_while_the_file_is_replaced_waits(void **state)
+{
+	struct rig *rig = *state;
+	struct disk_ops held = disk_kernel;
+	struct buffer text = {0};
+	uint64_t from;
+	uint64_t to;
+	rig->limits.keep_events = 10;
+	rig->limits.hot_tail_size = 1;
+	assert_int_equal(rig_open(rig), 0);
+	struct session *session = rig_session(rig, "s");
+	put_notes(session, 1, 100);
+	rig_settle(rig);
+	session_log_save(session->log);
+	rig_settle(rig);
+	log_path(&text, rig->dir, "s", "events.index");
+	assert_int_equal(truncate(text.data, 0), 0);
+	expect_notes(rig, session, 50, 50); /* the index has been made again once */
+	uv_sem_init(&is_moved, 0);
+	uv_sem_init(&may_go_on, 0);
+	held.renameat = stop_behind_rename;
+	disk = &held;
+	store_prune(rig->table->store);
+	while (uv_sem_trywait(&is_moved) < 0) {
+		session_table_end_tick(rig->table);
+		rig_turn(rig);
+	}
+	const struct log_page page = {.from = 95, .to = 96, .max_bytes = SIZE_MAX};
+	int got = 0;
+	assert_non_null(session_log_read(session->log, &page, take_page, &got));
+	while (!got && list_empty(&session->log->waiting)) {
+		rig_turn(rig);
+	}
+	uv_sem_post(&may_go_on);
+	rig_settle(rig);
+	disk = &disk_kernel;
+	assert_int_equal(got, 2);
+	assert_false(session_log_get_damage(session->log, &from, &to));
+	assert_int_equal(first_seq(session), 91);
+	expect_notes(rig, session, 91, 100);
+	uv_sem_destroy(&is_moved);
+	uv_sem_destroy(&may_go_on);
+	buffer_finish(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,6 +546,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_store_that_closes_prunes_nothing_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_is_overtaken_is_reset, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			who_reads_while_the_file_is_replaced_waits, setup, teardown),
 	};
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests_name("prune", tests, NULL, NULL);
