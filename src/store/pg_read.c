@@ -271,13 +271,26 @@ static void look_back_work(uv_work_t *work)
 		&job->params);
 }
 
-static int replay_log(struct session_log *log, const PGresult *rows)
+/** The first row whose sid is not below `sid`; the rows are sorted by it. */
+static int find_row(const PGresult *rows, int64_t sid)
 {
 	int first = 0;
-	int count = PQntuples(rows);
-	while (first < count && pg_get_bigint(rows, first, 0) != pg_log_of(log)->sid) {
-		first++;
+	int end = PQntuples(rows);
+	while (first < end) {
+		int middle = first + (end - first) / 2;
+		if (pg_get_bigint(rows, middle, 0) < sid) {
+			first = middle + 1;
+		} else {
+			end = middle;
+		}
 	}
+	return first;
+}
+
+static int replay_log(struct session_log *log, const PGresult *rows)
+{
+	int first = find_row(rows, pg_log_of(log)->sid);
+	int count = PQntuples(rows);
 	int end = first;
 	while (end < count && pg_get_bigint(rows, end, 0) == pg_log_of(log)->sid) {
 		end++;
