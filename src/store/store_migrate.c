@@ -171,14 +171,15 @@ static int copy(struct store_migrate *migrate, const char *id, struct summing *s
 	return r < 0 ? fail(ret_why, r, id, "it cannot be written") : 0;
 }
 
-static bool is_there(const struct store_migrate *migrate, char **ids, size_t count, const char *id)
+static int compare_ids(const void *key, const void *at)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(ids[i], id) == 0) {
-			return true;
-		}
-	}
-	return false;
+	return strcmp(key, *(char *const *)at);
+}
+
+/** Whether `id` is one of `ids`, which are sorted. */
+static bool is_there(char **ids, size_t count, const char *id)
+{
+	return count && bsearch(id, ids, count, sizeof(*ids), compare_ids);
 }
 
 /** Copies a session, unless the new side already has the same. */
@@ -203,7 +204,8 @@ static int move(struct store_migrate *migrate, const char *id, bool was_there, c
 		r = read_sum(migrate, &migrate->to, id, NULL, &back, new);
 		if (r < 0 || memcmp(old, new, SUM_SIZE) != 0) {
 			return fail(ret_why, -EBADMSG, id,
-				"the data read back differs from what was written");
+				r < 0 ? "it cannot be read back"
+				      : "the data read back differs from what was written");
 		}
 	}
 	migrate->counts.sessions++;
@@ -237,13 +239,17 @@ static int move_records(struct store_migrate *migrate, char **ids, size_t count,
 }
 
 /** Removes sessions that an earlier try has moved and that were deleted since. */
-static int remove_others(
-	struct store_migrate *migrate, char **ids, size_t count, char **there, size_t there_count)
+static int remove_others(struct store_migrate *migrate, char **ids, size_t count, char **there,
+	size_t there_count, char **ret_why)
 {
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < there_count; i++) {
-		if (!is_there(migrate, ids, count, there[i])) {
+		if (!is_there(ids, count, there[i])) {
 			r = migrate->to.remove(migrate->to.side, there[i]);
+		}
+		if (r < 0) {
+			return fail(ret_why, r, there[i],
+				"it was deleted since an earlier try, and cannot be removed");
 		}
 	}
 	return r;
@@ -259,9 +265,9 @@ int store_migrate_run(
 	*ret_why = NULL;
 	int r = migrate->from.list(migrate->from.side, &ids, &count);
 	r = r < 0 ? r : migrate->to.list(migrate->to.side, &there, &there_count);
-	r = r < 0 ? r : remove_others(migrate, ids, count, there, there_count);
+	r = r < 0 ? r : remove_others(migrate, ids, count, there, there_count, ret_why);
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		r = move(migrate, ids[i], is_there(migrate, there, there_count, ids[i]), ret_why);
+		r = move(migrate, ids[i], is_there(there, there_count, ids[i]), ret_why);
 	}
 	if (r == 0 && migrate->to.begin_records) {
 		r = move_records(migrate, ids, count, ret_why);

@@ -189,6 +189,9 @@ test('what an unfinished migration has left is no place for a server, and what h
 	const server = await Server.start(t, { dataDir: dir });
 	await post(server, 's2', [key(99)]);
 	await server.kill9();
+	postgres.ask(database.name, "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$; CREATE TRIGGER refuse BEFORE DELETE ON holdfast_session FOR EACH ROW WHEN (OLD.id = 'gone') EXECUTE FUNCTION refuse()");
+	assert.match((await run(2, 'migrate', dir, database.url)).stderr, /session gone: it was deleted since an earlier try, and cannot be removed/);
+	postgres.ask(database.name, 'DROP FUNCTION refuse CASCADE');
 	const again = await run(0, 'migrate', dir, database.url);
 	assert.match(again.stdout, /^s1: \d+ events, moved\ns2: \d+ events, moved$/m);
 	assert.deepEqual(postgres.ask(database.name, 'SELECT id FROM holdfast_session ORDER BY 1').split('\n'), ids);
