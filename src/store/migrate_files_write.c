@@ -53,9 +53,13 @@ static int look(struct moving_made *made, struct moving_side *ret)
 {
 	char *why = NULL;
 	int r = made->read ? 0 : moving_files_open(made->path, made->facts, &made->read, ret, &why);
-	*ret = moving_files_side(made->read);
 	free(why);
-	return r;
+	if (r < 0) {
+		close_reading(made); /* what is half open is not read */
+		return r;
+	}
+	*ret = moving_files_side(made->read);
+	return 0;
 }
 
 static int list(void *side, char ***ret_ids, size_t *ret_count)
@@ -363,14 +367,17 @@ int moving_made_end(struct moving_made *made, const char *dir)
 {
 	close_reading(made);
 	if (!remove_folder(made->dir_fd, COMING) || disk->fsync(made->dir_fd) < 0 ||
-		rename(made->path, dir) < 0 ||
-		disk->unlinkat(made->dir_fd, STORE_MIGRATION_MARK, 0) < 0 ||
-		disk->fsync(made->dir_fd) < 0) {
+		rename(made->path, dir) < 0) {
 		return -errno;
 	}
+	/* The mark goes once the rename is durable: no later try accepts made->path without it. */
 	char *parent = xprintf("%s/..", dir);
 	int r = disk_sync(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY);
 	free(parent);
+	if (r == 0 && (disk->unlinkat(made->dir_fd, STORE_MIGRATION_MARK, 0) < 0 ||
+			      disk->fsync(made->dir_fd) < 0)) {
+		r = -errno;
+	}
 	return r;
 }
 
