@@ -104,7 +104,14 @@ int pg_schema_check(struct pg_conn *conn, char **ret_why)
 {
 	size_t version = 0;
 	int r = check_encoding(conn, ret_why);
-	r = r < 0 ? r : read_version(conn, &version, ret_why);
+	PGresult *found =
+		r < 0 ? NULL
+		      : pg_run(conn, "SELECT count(to_regclass('holdfast_schema'))", NULL, ret_why);
+	r = r < 0 ? r : found ? 0 : -EIO;
+	if (r == 0 && pg_get_bigint(found, 0, 0)) {
+		r = read_version(conn, &version, ret_why);
+	}
+	PQclear(found);
 	if (r == 0 && !version) {
 		*ret_why = xstrdup("no holdfast has ever used it");
 		r = -ENOENT;

@@ -87,7 +87,7 @@ test('what is damaged in a database is told, and export goes on behind it', asyn
 
 test('a database of a later version, or of somebody else, is refused', async () => {
 	postgres.address('other');
-	assert.match((await run(2, 'verify', postgres.url('other'))).stderr, /relation "holdfast_schema" does not exist/);
+	assert.match((await run(2, 'verify', postgres.url('other'))).stderr, /cannot use the database: no holdfast has ever used it/);
 	postgres.ask('other', 'CREATE TABLE holdfast_schema (version bigint NOT NULL); INSERT INTO holdfast_schema VALUES (1000)');
 	assert.match((await run(2, 'export', postgres.url('other'), 'one')).stderr, /have version 1000, and this program knows versions up to/);
 	assert.match((await run(2, 'verify', 'postgresql://me:secret@localhost/x')).stderr, /it has a password/);
