@@ -26,7 +26,7 @@ static void tell(
 }
 
 /** Reports only the first snapshot of a segment that does not have the newest version. */
-static bool tell_snapshot(const struct look *look, const char *place, struct journal_reader *reader)
+static void tell_snapshot(const struct look *look, const char *place, struct journal_reader *reader)
 {
 	struct record record;
 	uint64_t session;
@@ -42,10 +42,9 @@ static bool tell_snapshot(const struct look *look, const char *place, struct jou
 		look->is_foreign(&record, &has, &from, &newest);
 		if (has != newest) {
 			tell(look, place, "snapshots of version", has, newest);
-			return true;
+			return;
 		}
 	}
-	return false;
 }
 
 static void look_at_segment(const struct look *look, uint64_t segment)
