@@ -5,6 +5,8 @@
 #ifndef HOLDFAST_WORKER_H
 #define HOLDFAST_WORKER_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
 
 struct worker;
@@ -24,5 +26,7 @@ void worker_destroy(struct worker *worker);
 void worker_start(struct worker *worker);
 /** Blocks until the current piece is finished, and calls `done` for it. Must not be idle. */
 void worker_wait(struct worker *worker);
+/** The same, for `ms` at most. Returns false if the piece is not finished then. */
+bool worker_wait_for(struct worker *worker, uint64_t ms);
 
 #endif

@@ -132,11 +132,23 @@ void worker_start(struct worker *worker)
 
 void worker_wait(struct worker *worker)
 {
+	while (!worker_wait_for(worker, 1000)) {
+	}
+}
+
+bool worker_wait_for(struct worker *worker, uint64_t ms)
+{
+	uint64_t end = uv_hrtime() + ms * 1000000;
+	uint64_t now;
 	uv_mutex_lock(&worker->lock);
 	assert(worker->state != WORK_NONE);
-	while (worker->state != WORK_OVER) {
-		uv_cond_wait(&worker->changed, &worker->lock);
+	while (worker->state != WORK_OVER && (now = uv_hrtime()) < end) {
+		uv_cond_timedwait(&worker->changed, &worker->lock, end - now);
 	}
+	bool is_over = worker->state == WORK_OVER;
 	uv_mutex_unlock(&worker->lock);
-	tell_if_over(worker);
+	if (is_over) {
+		tell_if_over(worker);
+	}
+	return is_over;
 }

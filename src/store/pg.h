@@ -217,8 +217,9 @@ struct pg {
 	struct list prunes; /* struct pg_log that have something to prune */
 	bool is_pruning; /* a thread is finding out how much */
 	size_t cuts_open; /* logs whose pruned rows are still in the database */
-	/* Connections for readers on the thread pool. */
+	/* Shared with the thread pool and the writer's thread. */
 	pthread_mutex_t lock; /* for the members below */
+	int writer_fd; /* a duplicate of the socket of `conn`; -1 */
 	struct list uploads; /* pg_blobs.c */
 	struct pg_conn readers[PG_READERS];
 	size_t reader_count; /* idle connections in `readers` */
@@ -245,8 +246,22 @@ void pg_group_land(struct pg *pg);
 
 /* --- pg_write.c: the transaction; the writer's thread --- */
 
+/**
+ * Takes the next step to commit the group in flight. Returns 1 if another one has to follow, 0 if
+ * the group is settled, and -ENOTCONN or -ESTALE (an older copy) to try again later; another errno
+ * if the group is refused.
+ */
+int pg_write_step(struct pg *pg, char **ret_why);
+
+/* --- pg_writer.c --- */
+
 /** Commits the group in flight, reconnecting if needed; flight.status is the result. */
 void pg_write(struct pg *pg);
+/** On the loop: waits until the writer's thread is done. At pg.give_up_at, breaks its connection. */
+void pg_writer_wait(struct pg *pg);
+/** pg_connect() and pg_disconnect() of pg.conn. */
+int pg_writer_connect(struct pg *pg, char **ret_why);
+void pg_writer_disconnect(struct pg *pg);
 
 /* --- pg_read.c --- */
 

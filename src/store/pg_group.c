@@ -367,7 +367,7 @@ int pg_sync(struct store *store)
 		if (!pg->is_busy) {
 			begin_flight(pg);
 		}
-		worker_wait(pg->writer);
+		pg_writer_wait(pg);
 	}
 	atomic_store(&pg->give_up_at, 0);
 	return store->error;

@@ -306,7 +306,8 @@ static void look_back_done(uv_work_t *work, int status)
 	store->jobs--;
 	list_for_each(link, &store->logs) {
 		struct session_log *log = list_entry(link, struct session_log, link);
-		if (r == 0 && log->rewind && log->owner) {
+		/* While the store closes, the owners are gone. */
+		if (r == 0 && !store->closing && log->rewind && log->owner) {
 			r = replay_log(log, job->rows);
 		}
 	}

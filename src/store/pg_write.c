@@ -1,4 +1,4 @@
-/* The writer's thread: commits a group as one transaction, in one round trip. */
+/* The steps of the writer's thread: commits a group as one transaction, in one round trip. */
 #include "pg.h"
 #include "pg_nodes.h"
 
@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* How long to wait before trying the database again. */
-#define RETRY_US 100000
 
 /* New sessions. If the id is taken by now, no row is inserted, and the session is fenced. */
 static const char create_sql[] =
@@ -515,12 +512,6 @@ static int give_up_older(struct pg *pg, char **ret_why)
 	return r;
 }
 
-static bool is_over(const struct pg *pg)
-{
-	uint64_t at = atomic_load(&pg->give_up_at);
-	return at && uv_hrtime() > at;
-}
-
 static bool is_settled(struct pg *pg)
 {
 	list_for_each(link, &pg->flight.parts) {
@@ -531,18 +522,14 @@ static bool is_settled(struct pg *pg)
 	return true;
 }
 
-/**
- * Does the next step. Returns 1 if another one has to follow, 0 if the group is settled, and
- * -ENOTCONN or -ESTALE (an older copy) to try again later; another errno if the group is refused.
- */
-static int step(struct pg *pg, char **ret_why)
+int pg_write_step(struct pg *pg, char **ret_why)
 {
 	if (!pg_is_alive(&pg->conn)) {
-		pg_disconnect(&pg->conn);
-		int r = pg_connect(&pg->conn, pg->address, ret_why);
+		pg_writer_disconnect(pg);
+		int r = pg_writer_connect(pg, ret_why);
 		r = r < 0 ? r : pg_place_check(pg, &pg->conn, ret_why);
 		if (r < 0) {
-			pg_disconnect(&pg->conn);
+			pg_writer_disconnect(pg);
 		}
 		return r == -ESTALE ? r : r < 0 ? -ENOTCONN : 1;
 	}
@@ -553,45 +540,14 @@ static int step(struct pg *pg, char **ret_why)
 			pg->is_in_doubt = false;
 			return is_settled(pg) ? 0 : 1;
 		}
-		pg_disconnect(&pg->conn);
+		pg_writer_disconnect(pg);
 		return r == -ESTALE ? r : -ENOTCONN;
 	}
 	int r = try_group(pg, ret_why);
 	if (r == -ENOTCONN || r == 1) {
 		pg->is_in_doubt = true;
-		pg_disconnect(&pg->conn);
+		pg_writer_disconnect(pg);
 		return 1;
 	}
 	return r == -EAGAIN ? 1 : r;
-}
-
-void pg_write(struct pg *pg)
-{
-	int told = 0; /* the reason for waiting that was logged last */
-	for (;;) {
-		char *why = NULL;
-		int r = step(pg, &why);
-		bool waits = r == -ENOTCONN || r == -ESTALE;
-		if (waits && !is_over(pg)) {
-			if (told != r &&
-				!(r == -ESTALE && atomic_exchange(&pg->nodes->is_older, true))) {
-				pg_say_unusable(why);
-			}
-			told = r;
-			free(why);
-			usleep(RETRY_US);
-			continue;
-		}
-		if (r < 0 && !waits) {
-			diag(DIAG_ERROR, "the database refuses to write: %s",
-				why ? why : "it does not say why");
-		} else if (r == 0 && told) {
-			diag(DIAG_INFO, "the database can be used again");
-		}
-		free(why);
-		if (r <= 0) {
-			pg->flight.status = r;
-			return;
-		}
-	}
 }

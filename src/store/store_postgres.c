@@ -33,6 +33,7 @@ static struct pg *make(struct store *store, const struct store_place *place)
 	pg->store = store;
 	pg->address = xstrdup(place->engine_arg);
 	pthread_mutex_init(&pg->lock, NULL);
+	pg->writer_fd = -1;
 	list_init(&pg->uploads);
 	pg_groups_init(pg);
 	pg->writer = worker_create(store->loop, handle_work, handle_done, pg);
@@ -53,7 +54,7 @@ static int open_store(struct store *store, const struct store_place *place, char
 	if (r == 0 && !store_postgres_check(pg->address, &why)) {
 		r = -EINVAL;
 	}
-	r = r < 0 ? r : pg_connect(&pg->conn, pg->address, &why);
+	r = r < 0 ? r : pg_writer_connect(pg, &why);
 	r = r < 0 ? r : pg_schema_make(&pg->conn, &why);
 	r = r < 0 ? r : pg_nodes_enter(pg, &why);
 	if (r < 0) {
@@ -168,7 +169,7 @@ static void free_state(struct store *store)
 	pg_groups_finish(pg);
 	pg_blobs_finish(pg);
 	pg_nodes_finish(pg);
-	pg_disconnect(&pg->conn);
+	pg_writer_disconnect(pg);
 	while (pg->reader_count) {
 		pg_disconnect(&pg->readers[--pg->reader_count]);
 	}

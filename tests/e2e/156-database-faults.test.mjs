@@ -7,6 +7,7 @@ import { mkdirSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { nodeAddress } from '../support/nodes.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Postgres } from '../support/postgres.mjs';
 import { input } from '../support/producer.mjs';
@@ -15,8 +16,8 @@ import { defer, eventually } from '../support/wait.mjs';
 
 const OURS = "pg_stat_activity WHERE application_name = 'holdfast' AND datname = 'relay'";
 
-async function start(t, postgres, address = postgres.address('relay')) {
-	const server = await Server.start(t, { args: ['--store', address] });
+async function start(t, postgres, address = postgres.address('relay'), ...more) {
+	const server = await Server.start(t, { args: ['--store', address, ...more] });
 	await server.createSession({ id: 's' });
 	const observer = await Observer.connect(t, server, 's', { query: { format: 'markdown' } });
 	await observer.loadAll();
@@ -45,15 +46,16 @@ async function produce(server, isOver) {
 	return n;
 }
 
-/** In front of the database's socket. cut(): its clients are gone, and the database does not hear of it. */
+/** In front of the database's socket. cut(): its clients are gone, and the database does not hear of it. refuse(): each group ends its connection. */
 async function startLink(t, postgres) {
 	const dir = join(scratchDir(t), 'link');
 	const clients = new Set();
+	let refuses = false;
 	mkdirSync(dir);
 	const link = net.createServer((client) => {
 		const upstream = net.connect(join(postgres.host, '.s.PGSQL.5432'));
 		clients.add(client);
-		client.on('data', (d) => upstream.write(d)).on('error', () => {}).on('close', () => clients.delete(client) && upstream.end());
+		client.on('data', (d) => (refuses && d.includes('WITH won AS') ? client.destroy() : upstream.write(d))).on('error', () => {}).on('close', () => clients.delete(client) && upstream.end());
 		upstream.on('data', (d) => client.write(d)).on('error', () => {}).on('close', () => client.destroy());
 		defer(t, () => upstream.destroy());
 	}).listen(join(dir, '.s.PGSQL.5432'));
@@ -66,6 +68,9 @@ async function startLink(t, postgres) {
 				clients.delete(client); // its other end stays
 				client.destroy();
 			}
+		},
+		refuse(does) {
+			refuses = does;
 		},
 	};
 }
@@ -164,4 +169,65 @@ test('a connection is gone while its backend still waits for a lock: the append 
 	await observer.waitForSeq(1);
 	assert.equal((await append(server, 2)).body.acks[0].seq, 2);
 	assert.equal(postgres.ask('relay', 'SELECT count(*) FROM holdfast_event'), '2');
+});
+
+test('a server stops when it is told to, although its append waits for a lock, waits for a dead standby, or breaks each connection', async (t) => {
+	const postgres = Postgres.start(t);
+	const link = await startLink(t, postgres);
+	const { server } = await start(t, postgres, link.address, '--limit', 'stop_wait_ms=200');
+	const begin = (n) => append(server, n).then(({ status }) => status, () => 'no answer');
+	const stopsIn = async (answer) => {
+		await server.stop();
+		assert.notEqual(await answer, 200);
+	};
+	const waits = () => postgres.ask('postgres', `SELECT count(*) FROM ${OURS} AND query LIKE 'WITH won%' AND wait_event_type IN ('Lock', 'IPC')`) === '1';
+
+	const release = await postgres.hold(t, 'relay', 'LOCK TABLE holdfast_session IN EXCLUSIVE MODE');
+	const behindLock = begin(1);
+	await eventually(waits, 'the append to wait for the lock');
+	await stopsIn(behindLock);
+	await release();
+	await server.restart();
+	assert.equal(await begin(1), 200);
+
+	await set(postgres, 'synchronous_standby_names', 'nobody');
+	const behindStandby = begin(2);
+	await eventually(waits, 'the append to wait for the standby');
+	await stopsIn(behindStandby);
+	await set(postgres, 'synchronous_standby_names', '');
+	await server.restart();
+	assert.equal(await begin(2), 200);
+
+	const refuse = (n) => {
+		link.refuse(true);
+		link.cut(); // the statement is prepared anew
+		return begin(n);
+	};
+	const told = (times) => eventually(() => server.stderr.split('the database cannot be used').length > times, 'the server to say so');
+	const first = refuse(3);
+	await told(1);
+	link.refuse(false);
+	assert.equal(await first, 200);
+	assert.match(server.stderr, /the database can be used again/);
+	const second = refuse(4);
+	await told(2);
+	await stopsIn(second);
+	assert.equal(postgres.ask('relay', 'SELECT count(*) FROM holdfast_event'), '3');
+});
+
+test('a node that stops while nobody knows whether a session was created ends well, and gives the others up', async (t) => {
+	const postgres = Postgres.start(t);
+	const link = await startLink(t, postgres);
+	const { server } = await start(t, postgres, link.address, '--node-listen', nodeAddress(), '--limit', 'stop_wait_ms=200');
+	assert.equal((await append(server, 1)).status, 200);
+	link.refuse(true);
+	link.cut();
+	const answer = server.request('POST', '/api/sessions', { json: { id: 'new' } }).then(({ status }) => status, () => 'no answer');
+	await eventually(() => /the database cannot be used/.test(server.stderr), 'the server to say so');
+	await server.stop();
+	assert.notEqual(await answer, 201);
+	link.refuse(false);
+	await server.restart();
+	assert.equal((await append(server, 2)).body.acks[0].seq, 2);
+	assert.equal((await server.request('POST', '/api/sessions', { json: { id: 'new' } })).status, 201);
 });
