@@ -12,6 +12,7 @@
 
 #define COMMITS 21
 
+/* Other roles' connections have no backend_type in pg_stat_activity, but a database and a user. */
 static const char facts_sql[] =
 	"SELECT current_setting('server_version_num')::bigint, pg_is_in_recovery()::int::bigint,"
 	" (current_setting('fsync') = 'on')::int::bigint,"
@@ -21,7 +22,7 @@ static const char facts_sql[] =
 	" (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')),"
 	" current_setting('max_connections')::bigint"
 	" - current_setting('superuser_reserved_connections')::bigint"
-	" - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
+	" - (SELECT count(*) FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL)"
 	" FROM pg_database WHERE datname = current_database()";
 
 static const char texts_sql[] =

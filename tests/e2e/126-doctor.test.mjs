@@ -37,6 +37,17 @@ test('a database is asked what it promises, and is left as it was', async () => 
 	assert.ok(fourth.lines.some((line) => line.startsWith('bad      no synchronous standby is connected')), fourth.lines.join('\n'));
 });
 
+test('connections of others count, for a role that may not see what they do', async (t) => {
+	const address = postgres.address('shared');
+	postgres.ask('shared', 'CREATE ROLE plain LOGIN');
+	const left = async () => Number(/^warning {2}(\d+) connections are left/m.exec((await doctor('--store', address.replace('user=holdfast', 'user=plain'))).lines.join('\n'))?.[1]);
+	await Promise.all(Array.from({ length: 38 }, () => postgres.hold(t, 'shared', 'SELECT 1')));
+	const before = await left();
+	assert.ok(before <= 9, `${before}`);
+	await postgres.hold(t, 'shared', 'SELECT 1');
+	assert.equal(await left(), before - 1);
+});
+
 test('what cannot be asked is said', async () => {
 	const away = await doctor('--store', 'postgresql://nobody@127.0.0.1:1/none');
 	assert.equal(away.code, 2);
