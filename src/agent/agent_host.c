@@ -31,7 +31,7 @@ static void note_turn(struct hosted *hosted, bool was_in_turn)
 	}
 }
 
-/** agent_inputs.go_on: an image or file was written, and the inputs behind it were passed on. */
+/** agent_inputs.go_on: inputs that waited for a file or for the store may have been passed on. */
 static void go_on(struct agent_inputs *inputs)
 {
 	struct hosted *hosted = (struct hosted *)((char *)inputs - offsetof(struct hosted, inputs));
@@ -581,7 +581,7 @@ void agent_host_retry(struct agent_host *host)
 	list_for_each(link, &host->agents) {
 		struct hosted *hosted = list_entry(link, struct hosted, link);
 		agent_inputs_retry(&hosted->inputs);
-		acp_agent_pause(hosted->agent, host->paused || agent_inputs_wait(&hosted->inputs));
+		go_on(&hosted->inputs);
 	}
 }
 

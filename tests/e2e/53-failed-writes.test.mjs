@@ -4,9 +4,11 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { download, sha256 } from '../support/blobs.mjs';
 import { FaultyDisk, hasFaultyDisk } from '../support/faulty_disk.mjs';
 import { readLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
+import { input, post } from '../support/producer.mjs';
 import { Server, scratchDir } from '../support/server.mjs';
 import { eventually } from '../support/wait.mjs';
 
@@ -24,7 +26,8 @@ import { createInterface } from 'node:readline';
 const go = process.argv[2];
 const line = (message) => JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n';
 const update = (text) => line({ method: 'session/update', params: { sessionId: 's', update: {
-	sessionUpdate: 'tool_call', toolCallId: text, title: text, kind: 'other', status: 'completed' } } });
+	sessionUpdate: 'tool_call', toolCallId: text, title: text, kind: 'other', status: 'completed',
+	content: text === 'file' ? [{ type: 'content', content: { type: 'resource', resource: { uri: 'file:///f', text: 'x'.repeat(9000) } } }] : [] } } });
 const steps = () => existsSync(go) ? Number(readFileSync(go, 'utf8')) : 0;
 let done = 0;
 async function play(id, prompt) {
@@ -107,6 +110,27 @@ can && test('what an agent says in several batches is stored once, whichever fai
 	await observer.waitUntil(() => observer.events().filter((e) => e.type === 'turn_end').length === 2, 'two turns');
 	assert.equal(storyOf(observer.events()), 'user_prompt a b c d turn_end user_prompt e f turn_end');
 	assert.deepEqual(observer.events(), readLog(server, id));
+});
+
+can && test('a turn that begins by a file, outside of a prompt, when the disk works again, ends', async (t) => {
+	const { server, disk, id, step, said } = await start(t);
+	const observer = await watch(t, server, id);
+	const { seq } = await observer.prompt(JSON.stringify([['end'], ['say', 'file']]), 'p-1');
+	step();
+	await observer.waitForEvent('turn_end', { after: seq });
+	disk.slow('upload');
+	step();
+	await said(2);
+	await disk.isSlow(); // the file is on its way
+	disk.fail();
+	await assert.rejects(post(server, id, [input.note({ n: 1 })]));
+	await hasFailed(server, 0);
+	disk.slow('');
+	await eventually(async () => (await download(server, id, sha256(Buffer.alloc(9000, 'x')))).status === 200, 'the file');
+	await goRound(server);
+	disk.pass();
+	await observer.waitForEvent('tool_call');
+	await observer.waitUntil(() => observer.events().filter((e) => e.type === 'turn_end').length === 2, 'the end of its turn');
 });
 
 can && test('an agent that died with the server is ended, though the first write after it fails', async (t) => {
