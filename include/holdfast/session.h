@@ -271,6 +271,8 @@ struct prompt_view {
 /** Looks up a prompt. Returns 0, or a negative errno and PROMPT_UNKNOWN if it cannot be read. */
 int session_find_prompt(
 	struct session *session, const char *prompt_id, struct prompt_view *ret_prompt);
+/** Whose a queued prompt is, durable or not; NULL: it is not queued. Borrowed. */
+const char *session_queued_sub(const struct session *session, const char *prompt_id);
 /**
  * Replaces the message of a queued prompt. *ret_had is the prompt before that. Returns 0, -EIO,
  * -ENOENT if a deletion is in progress, or -ESRCH if the prompt is not in the queue.

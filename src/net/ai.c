@@ -191,7 +191,7 @@ static void take_abort(struct conn *conn, const struct ai_request *request)
 		struct request remove = {
 			.type = REQUEST_REMOVE_PROMPT, .prompt = {.prompt_id = prompt_id}};
 		session_find_prompt(conn->session, prompt_id, &had);
-		if (had.place == PROMPT_QUEUED) {
+		if (had.place == PROMPT_QUEUED && conn_may_change(conn, conn->session, prompt_id)) {
 			intake_remove_prompt(conn->session, &remove, &had, &refusal);
 		} else if (session_is_turn_of(conn->session, prompt_id)) {
 			agent_host_cancel(conn->server->agents, conn->session);

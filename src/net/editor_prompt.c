@@ -98,12 +98,15 @@ int editor_prompt(struct conn *conn, struct editor_session *at, struct editor_re
 
 /* --- cancelling --- */
 
-static void remove_queued(struct session *session, const char *prompt_id)
+/** Takes a prompt out of the queue, unless it is one of somebody else that was sent again. */
+static void remove_queued(struct editor_session *at, const char *prompt_id)
 {
+	struct session *session = editor_session_of(at);
 	struct prompt_view had;
 	struct refusal refusal = {0};
 	struct request remove = {.type = REQUEST_REMOVE_PROMPT, .prompt = {.prompt_id = prompt_id}};
-	if (session_find_prompt(session, prompt_id, &had) == 0 && had.place == PROMPT_QUEUED) {
+	if (session_find_prompt(session, prompt_id, &had) == 0 && had.place == PROMPT_QUEUED &&
+		conn_may_change(editor_conn(at), session, prompt_id)) {
 		intake_remove_prompt(session, &remove, &had, &refusal);
 	}
 }
@@ -137,7 +140,7 @@ void editor_cancel(struct conn *conn, struct editor_session *at)
 	struct session *session = editor_session_of(at);
 	const struct editor_view *view = editor_view_of(at);
 	bool has_any = editor_view_count_prompts(view) > 0;
-	editor_view_each_waiting(view, remove_waiting, session);
+	editor_view_each_waiting(view, remove_waiting, at);
 	/* An editor without a prompt of its own stops the running turn. */
 	if (is_at_work(at) || !has_any) {
 		agent_host_cancel(conn->server->agents, session);
@@ -185,7 +188,7 @@ void editor_take_back(struct conn *conn, const char *id)
 			continue;
 		}
 		if (had.place == PROMPT_QUEUED) {
-			remove_queued(session, prompt_id);
+			remove_queued(at, prompt_id);
 			editor_look_for_removed(at);
 		} else if (session_is_turn_of(session, prompt_id)) {
 			agent_host_cancel(conn->server->agents, session);

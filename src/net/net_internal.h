@@ -578,6 +578,8 @@ void ws_content_drop(struct conn *conn);
 /** Gives the session a prompt whose images and files have been checked. */
 int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t *ret_seq,
 	bool *ret_duplicate, struct refusal *refusal);
+/** False for a queued prompt of another user, unless the client is an administrator. */
+bool conn_may_change(const struct conn *conn, const struct session *session, const char *prompt_id);
 /** Handles an observer's requests about prompts. */
 void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal);
 

@@ -120,20 +120,17 @@ static void answer_removed(struct conn_wait *wait, int status)
 	}
 }
 
-/** Whether it is a queued prompt of another user, which this client may not change. */
-static bool is_of_another(const struct conn *conn, const char *prompt_id)
+bool conn_may_change(const struct conn *conn, const struct session *session, const char *prompt_id)
 {
-	const struct prompt_queue *queue = session_channel(conn->session)->status.queue;
-	size_t at = prompt_queue_find(queue, prompt_id);
-	return at < prompt_queue_count(queue) && !conn_may(conn, RIGHT_ADMINISTER) &&
-	       strcmp(queue->prompts[at]->sub, conn->grant->sub) != 0;
+	const char *sub = session_queued_sub(session, prompt_id);
+	return !sub || conn_may(conn, RIGHT_ADMINISTER) || strcmp(sub, conn->grant->sub) == 0;
 }
 
 static void handle_change(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	struct prompt_view had;
 	bool edits = request->type == REQUEST_EDIT_PROMPT;
-	if (is_of_another(conn, request->prompt.prompt_id)) {
+	if (!conn_may_change(conn, conn->session, request->prompt.prompt_id)) {
 		refuse(refusal, "forbidden", "this prompt was sent by somebody else");
 		return;
 	}

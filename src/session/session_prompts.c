@@ -123,6 +123,13 @@ static int find_queued(
 	return r < 0 ? -EIO : prompt_queue_find(queue, prompt_id) < prompt_queue_count(queue);
 }
 
+const char *session_queued_sub(const struct session *session, const char *prompt_id)
+{
+	const struct prompt_queue *queue = session->state.queue;
+	size_t at = prompt_queue_find(queue, prompt_id);
+	return at < prompt_queue_count(queue) ? queue->prompts[at]->sub : NULL;
+}
+
 int session_edit_prompt(struct session *session, const char *prompt_id, const char *message,
 	size_t len, struct prompt_view *ret_had)
 {
