@@ -68,13 +68,19 @@ int secret_read(const char *path, struct buffer *ret)
 static int make(int dir_fd, const char *name, const char *text, size_t len)
 {
 	char path[64];
-	snprintf(path, sizeof(path), "%s.%ld.new", name, (long)getpid());
+	char half[LOGIN_HALF_SIZE];
+	int r = access_random(half);
+	if (r < 0) {
+		return r;
+	}
+	/* No name that a process before a crash had, or one in another container. */
+	snprintf(path, sizeof(path), "%s.%.16s.new", name, half);
 	int fd = openat(dir_fd, path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		return -errno;
 	}
 	errno = EIO;
-	int r = write(fd, text, len) == (ssize_t)len && fsync(fd) == 0 ? 0 : -errno;
+	r = write(fd, text, len) == (ssize_t)len && fsync(fd) == 0 ? 0 : -errno;
 	close(fd);
 	if (r == 0 && linkat(dir_fd, path, dir_fd, name, 0) < 0) {
 		r = -errno;

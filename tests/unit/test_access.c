@@ -290,6 +290,22 @@ static void all_older_tokens_of_a_sub_can_be_revoked(void **state)
 	}
 }
 
+/** A crash while a secret is made: the next process can have the same number, in a container always. */
+static void what_a_crash_left_of_a_secret_is_in_nobodys_way(void **state)
+{
+	struct fixture *f = *state;
+	char name[64];
+	char path[256];
+	snprintf(path, sizeof(path), "%s/token-secret", f->dir);
+	assert_int_equal(unlink(path), 0);
+	snprintf(name, sizeof(name), "token-secret.%ld.new", (long)getpid());
+	write_file(f, name, "w", "half");
+	reopen(f);
+	char *secret = read_file(f, "token-secret");
+	assert_true(strlen(secret) >= 32);
+	free(secret);
+}
+
 /** A command that reads the file while a server starts finds the old address or the new one. */
 static void the_address_is_replaced_at_once(void **state)
 {
@@ -325,6 +341,7 @@ int main(void)
 		CASE(an_applications_tokens_are_for_us),
 		CASE(a_revoked_token_stays_revoked),
 		CASE(all_older_tokens_of_a_sub_can_be_revoked),
+		CASE(what_a_crash_left_of_a_secret_is_in_nobodys_way),
 		CASE(the_address_is_replaced_at_once),
 	};
 	return cmocka_run_group_tests_name("access", tests, NULL, NULL);
