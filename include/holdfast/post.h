@@ -35,6 +35,8 @@ struct post_url {
  * invalid.
  */
 bool post_url_parse(const char *text, unsigned also, struct post_url *ret);
+/** Whether these bytes are the number of a port. */
+bool post_port_is_valid(const char *text, size_t len);
 /** Whether connecting is allowed: to an address in these ranges, or a public one. */
 bool post_may_connect(
 	const struct address_range *ranges, size_t count, const struct address *address);

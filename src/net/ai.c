@@ -401,7 +401,7 @@ void http_route_ai(struct conn *conn)
 	} else if (bad) {
 		http_refuse(conn, "bad_request", bad);
 	} else if (!is_there || conn->phase == PHASE_BODY) {
-		http_refuse(conn, "not_found", NO_SESSION);
+		http_refuse_no_session(conn);
 	} else if (conn->http->method == HTTP_GET) {
 		get_stream(conn, session);
 	} else {

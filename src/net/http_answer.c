@@ -173,6 +173,13 @@ void http_respond(struct conn *conn, unsigned status, const char *json, size_t l
 	http_respond_with(conn, status, "", json, len);
 }
 
+bool http_has_etag(const struct conn *conn, const char *etag)
+{
+	char told[200];
+	return http_head_copy(conn->http->head, "if-none-match", told, sizeof(told)) &&
+	       (strcmp(told, "*") == 0 || strstr(told, etag));
+}
+
 bool http_takes_gzip(const struct conn *conn)
 {
 	return conn->server->deflater &&
@@ -275,6 +282,11 @@ void http_refuse_with(struct conn *conn, unsigned status, const char *headers, c
 void http_refuse(struct conn *conn, const char *code, const char *message)
 {
 	refuse_with(conn, status_of(code), "", code, message, NULL);
+}
+
+void http_refuse_no_session(struct conn *conn)
+{
+	http_refuse(conn, "not_found", NO_SESSION);
 }
 
 void http_refuse_limit(struct conn *conn, unsigned status, enum limit limit, const char *message)

@@ -27,14 +27,8 @@ static const char *read_list_query(struct conn *conn, size_t *ret_limit, struct 
 		return bad;
 	}
 	*ret_limit = conn->server->limits->list_max;
-	const char *limit = query_get(conn, "limit", buf, sizeof(buf));
-	if (limit) {
-		size_t len = strlen(limit);
-		bool is_number = len > 0 && len < 10 && strspn(limit, "0123456789") == len;
-		*ret_limit = is_number ? strtoul(limit, NULL, 10) : 0;
-		if (*ret_limit < 1 || *ret_limit > conn->server->limits->list_max) {
-			return "limit must be a whole number from 1 to list_max (see holdfast limits)";
-		}
+	if (!query_count(conn, "limit", conn->server->limits->list_max, ret_limit)) {
+		return "limit must be a whole number from 1 to list_max (see holdfast limits)";
 	}
 	*ret = (struct session_cursor){0};
 	const char *cursor = query_get(conn, "cursor", buf, sizeof(buf));
@@ -152,11 +146,6 @@ static void patch_session(struct conn *conn, struct session *session)
 
 /* --- routing --- */
 
-static void refuse_no_session(struct conn *conn)
-{
-	http_refuse(conn, "not_found", NO_SESSION);
-}
-
 /** Whether the session exists for clients: one that is not durable yet is not shown. */
 static bool is_there(const struct session *session)
 {
@@ -172,7 +161,7 @@ static void route_events(struct conn *conn, struct session *session)
 	} else if (http_wants_sse(conn) && (is_there(session) || node_mirror_channel(conn))) {
 		http_open_sse(conn);
 	} else if (!is_there(session)) {
-		refuse_no_session(conn);
+		http_refuse_no_session(conn);
 	} else {
 		http_get_events(conn, session);
 	}
@@ -190,7 +179,7 @@ static void route_session(struct conn *conn, struct session *session)
 	bool is_patch = conn->http->method == HTTP_PATCH;
 	bool is_get = !is_patch && conn->http->method != HTTP_DELETE;
 	if (is_get ? !is_there(session) : !session) {
-		refuse_no_session(conn);
+		http_refuse_no_session(conn);
 	} else if (is_get) {
 		get_session(conn, session);
 	} else if (is_patch) {
@@ -208,7 +197,7 @@ static void route_queue(struct conn *conn, struct session *session)
 		return;
 	}
 	if (!is_there(session)) {
-		refuse_no_session(conn);
+		http_refuse_no_session(conn);
 	} else {
 		http_get_queue(conn, session);
 	}
@@ -217,7 +206,7 @@ static void route_queue(struct conn *conn, struct session *session)
 static void route_search(struct conn *conn, struct session *session)
 {
 	if (!is_there(session)) {
-		refuse_no_session(conn);
+		http_refuse_no_session(conn);
 	} else {
 		http_search(conn, session);
 	}
@@ -226,7 +215,7 @@ static void route_search(struct conn *conn, struct session *session)
 static void route_files(struct conn *conn, struct session *session)
 {
 	if (!is_there(session)) {
-		refuse_no_session(conn);
+		http_refuse_no_session(conn);
 	} else {
 		http_complete_files(conn, session);
 	}
@@ -238,7 +227,7 @@ static void route_blobs(struct conn *conn, struct session *session)
 		return;
 	}
 	if (!is_there(session)) {
-		refuse_no_session(conn);
+		http_refuse_no_session(conn);
 	} else {
 		http_post_blob(conn, session);
 	}
@@ -250,7 +239,7 @@ static void route_blob(struct conn *conn, struct session *session)
 	if (!blob_name_is_valid(blob)) {
 		http_refuse(conn, "not_found", NOTHING_HERE);
 	} else if (!is_there(session)) {
-		refuse_no_session(conn);
+		http_refuse_no_session(conn);
 	} else {
 		http_get_blob(conn, session, blob);
 	}
@@ -270,7 +259,7 @@ static bool may_see(struct conn *conn, const char *id, size_t len)
 	memcpy(conn->session_id, id, len);
 	conn->session_id[len] = '\0';
 	if (!conn_sees(conn, conn->session_id)) {
-		refuse_no_session(conn);
+		http_refuse_no_session(conn);
 		return false;
 	}
 	if (session_table_is_unreadable(conn->server->sessions, id, len)) {

@@ -97,21 +97,14 @@ static void handle_found(void *arg, const struct agent_dirs_found *found)
 /** Reads `prefix`, a buffer of QUERY_MAX bytes, and `limit`. Returns NULL, or a message. */
 static const char *read_query(struct conn *conn, char *prefix, size_t *ret_most)
 {
-	char buf[QUERY_VALUE_MAX];
 	*prefix = '\0';
 	*ret_most = FILES_DEFAULT;
 	query_get(conn, "prefix", prefix, QUERY_MAX);
 	if (strlen(prefix) > PREFIX_MAX || !utf8_is_valid(prefix, strlen(prefix))) {
 		return "prefix must be UTF-8, and have at most 1024 bytes";
 	}
-	const char *limit = query_get(conn, "limit", buf, sizeof(buf));
-	if (limit) {
-		size_t len = strlen(limit);
-		bool is_number = len > 0 && len < 10 && strspn(limit, "0123456789") == len;
-		*ret_most = is_number ? strtoul(limit, NULL, 10) : 0;
-		if (*ret_most < 1 || *ret_most > AGENT_DIRS_MAX) {
-			return "limit must be a whole number from 1 to 200";
-		}
+	if (!query_count(conn, "limit", AGENT_DIRS_MAX, ret_most)) {
+		return "limit must be a whole number from 1 to 200";
 	}
 	return NULL;
 }

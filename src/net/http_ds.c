@@ -67,14 +67,6 @@ static void append_position(
 	}
 }
 
-/** Whether If-None-Match says that the client has this answer already. */
-static bool has_it(const struct conn *conn, const char *etag)
-{
-	char told[160];
-	return http_head_copy(conn->http->head, "if-none-match", told, sizeof(told)) &&
-	       (strcmp(told, "*") == 0 || strstr(told, etag));
-}
-
 static void respond_page(struct conn *conn, const char *json, size_t len, uint64_t first)
 {
 	struct ds_read *read = conn->http->ds;
@@ -95,7 +87,7 @@ static void respond_page(struct conn *conn, const char *json, size_t len, uint64
 		buffer_printf(&headers, "stream-cursor: %" PRIu64 "\r\n",
 			cursor_now(conn, read->least_cursor));
 	}
-	if (has_it(conn, etag)) {
+	if (http_has_etag(conn, etag)) {
 		http_respond_file(conn, 304, buffer_cstr(&headers), NULL, 0, 0);
 	} else if (packs) {
 		buffer_append_str(&headers, "content-encoding: gzip\r\n");
@@ -489,11 +481,11 @@ void http_route_ds(struct conn *conn)
 	memcpy(conn->session_id, id, len + 1);
 	struct session *session = session_table_get(conn->server->sessions, id, len);
 	if (!conn_sees(conn, id)) {
-		http_refuse(conn, "not_found", NO_SESSION);
+		http_refuse_no_session(conn);
 	} else if (session_table_is_unreadable(conn->server->sessions, id, len)) {
 		http_refuse(conn, "storage_failed", SESSION_UNREADABLE);
 	} else if (session ? !session_is_there(session) : !node_mirror_channel(conn)) {
-		http_refuse(conn, "not_found", NO_SESSION);
+		http_refuse_no_session(conn);
 	} else {
 		read_session(conn, session);
 	}

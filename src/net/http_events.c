@@ -217,11 +217,6 @@ static void refuse_events(struct conn *conn, struct refusal *refusal, size_t bad
 	http_refuse_later(conn, conn->session, &told);
 }
 
-static void refuse_no_session(struct conn *conn)
-{
-	http_refuse(conn, "not_found", NO_SESSION);
-}
-
 static void append_body(struct conn *conn)
 {
 	struct refusal refusal = {0};
@@ -254,7 +249,7 @@ void http_post_snapshot(struct conn *conn, struct session *session)
 		return;
 	}
 	if (!session && !conn->may_create) {
-		refuse_no_session(conn);
+		http_refuse_no_session(conn);
 		return;
 	}
 	json_t *data = json_parse(conn->rx.data, conn->rx.len,
@@ -276,7 +271,7 @@ void http_post_events(struct conn *conn, struct session *session)
 	if (bad) {
 		http_refuse(conn, "bad_request", bad);
 	} else if (!session && !conn->may_create) {
-		refuse_no_session(conn);
+		http_refuse_no_session(conn);
 	} else if (http_is_stream(conn) && session && !room_in_session(conn->server, session)) {
 		http_refuse_limit(conn, 503, LIMIT_session_connections,
 			"too many connections are about this session; try again later");

@@ -98,6 +98,8 @@ void http_respond(struct conn *conn, unsigned status, const char *json, size_t l
 void http_respond_page(struct conn *conn, const struct buffer *json);
 /** Whether answers to the request are to be compressed. */
 bool http_takes_gzip(const struct conn *conn);
+/** Whether If-None-Match says that the client has the answer with this ETag already. */
+bool http_has_etag(const struct conn *conn, const char *etag);
 /** 200 with text of this content type. */
 void http_respond_text(struct conn *conn, const char *type, const char *text, size_t len);
 /**
@@ -109,6 +111,8 @@ void http_respond_file(struct conn *conn, unsigned status, const char *headers, 
 /** Sends the head of an answer that ends with the connection; `headers` are whole lines. */
 void http_begin_stream(struct conn *conn, const char *type, const char *headers);
 void http_refuse(struct conn *conn, const char *code, const char *message);
+/** Refuses because the session does not exist, or the token is not for it. */
+void http_refuse_no_session(struct conn *conn);
 /*
  * Most bytes of a body or message whose sender has not shown a token yet, so that strangers cannot
  * use up the memory that all connections share.
@@ -335,6 +339,8 @@ const char *query_check(struct conn *conn, const char *const names[]);
 const char *query_check_known(struct conn *conn, const char *const names[]);
 /** Decodes a value into `buf`. Returns `buf`, or NULL if it is absent. Check the query first. */
 const char *query_get(struct conn *conn, const char *name, char *buf, size_t size);
+/** Reads a number from 1 to `most`. False if it is not one; *ret stays if it is not given. */
+bool query_count(struct conn *conn, const char *name, size_t most, size_t *ret);
 /** Parses a format; `text` NULL means `fallback`. Returns -1 if it is not a format. */
 int query_format(const char *text, enum event_format fallback, enum event_format *ret);
 /** Reads `create` and `title` into the connection. Returns NULL, or a message. */

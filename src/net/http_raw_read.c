@@ -57,13 +57,6 @@ static void answer_nothing(struct conn *conn, const struct raw_view *view)
 	buffer_finish(&headers);
 }
 
-static bool has_it(const struct conn *conn, const char *etag)
-{
-	char told[200];
-	return http_head_copy(conn->http->head, "if-none-match", told, sizeof(told)) &&
-	       (strcmp(told, "*") == 0 || strstr(told, etag));
-}
-
 static void respond(struct conn *conn, struct buffer *headers, const char *etag,
 	const struct buffer *body, bool packs)
 {
@@ -71,7 +64,7 @@ static void respond(struct conn *conn, struct buffer *headers, const char *etag,
 	if (etag) {
 		buffer_printf(headers, "etag: %s\r\n", etag);
 	}
-	if (etag && has_it(conn, etag)) {
+	if (etag && http_has_etag(conn, etag)) {
 		http_respond_file(conn, 304, buffer_cstr(headers), NULL, 0, 0);
 	} else if (packs) {
 		buffer_append_str(headers, "content-encoding: gzip\r\n");

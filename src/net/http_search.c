@@ -539,14 +539,8 @@ static const char *read_query(struct conn *conn, struct search *search, char *q)
 		return "q is not valid UTF-8";
 	}
 	search->most = HITS_DEFAULT < most ? HITS_DEFAULT : most;
-	const char *limit = query_get(conn, "limit", buf, sizeof(buf));
-	if (limit) {
-		size_t len = strlen(limit);
-		bool is_number = len > 0 && len < 10 && strspn(limit, "0123456789") == len;
-		search->most = is_number ? strtoul(limit, NULL, 10) : 0;
-		if (search->most < 1 || search->most > most) {
-			return "limit must be a whole number from 1 to search_hits (see holdfast limits)";
-		}
+	if (!query_count(conn, "limit", most, &search->most)) {
+		return "limit must be a whole number from 1 to search_hits (see holdfast limits)";
 	}
 	const char *cursor = query_get(conn, "cursor", buf, sizeof(buf));
 	if (cursor && !read_cursor(search, cursor)) {

@@ -91,6 +91,19 @@ const char *query_get(struct conn *conn, const char *name, char *buf, size_t siz
 	return text && http_decode(text, len, true, buf, size) >= 0 ? buf : NULL;
 }
 
+bool query_count(struct conn *conn, const char *name, size_t most, size_t *ret)
+{
+	char buf[QUERY_VALUE_MAX];
+	const char *text = query_get(conn, name, buf, sizeof(buf));
+	if (!text) {
+		return true;
+	}
+	size_t len = strlen(text);
+	bool is_number = len > 0 && len < 10 && strspn(text, "0123456789") == len;
+	*ret = is_number ? strtoul(text, NULL, 10) : 0;
+	return *ret >= 1 && *ret <= most;
+}
+
 int query_format(const char *text, enum event_format fallback, enum event_format *ret)
 {
 	*ret = fallback;

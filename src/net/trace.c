@@ -36,23 +36,16 @@ static size_t told_len(const char *path, unsigned status)
 
 void trace_log(const struct conn *conn, unsigned status)
 {
-	static const char *const methods[] = {[HTTP_GET] = "GET",
-		[HTTP_HEAD] = "HEAD",
-		[HTTP_POST] = "POST",
-		[HTTP_PUT] = "PUT",
-		[HTTP_PATCH] = "PATCH",
-		[HTTP_DELETE] = "DELETE",
-		[HTTP_OPTIONS] = "OPTIONS",
-		[HTTP_OTHER] = "?"};
 	const struct http_exchange *http = conn->http;
 	const char *trace = conn->trace;
+	const char *method = http_method_name(http->method);
 	const char *told = http->path ? http->path : "?";
 	struct buffer path = {0};
 	if (!diag_shows(DIAG_DEBUG)) {
 		return;
 	}
 	diag_clean(&path, told, told_len(told, status));
-	diag(DIAG_DEBUG, "request %s %s: %u%s%s%s", methods[http->method], buffer_cstr(&path),
+	diag(DIAG_DEBUG, "request %s %s: %u%s%s%s", *method ? method : "?", buffer_cstr(&path),
 		status, trace ? " (traceparent " : "", trace ? trace : "", trace ? ")" : "");
 	buffer_finish(&path);
 }

@@ -10,8 +10,7 @@
 
 /* --- URLs --- */
 
-/** Whether these bytes are a port number. */
-static bool is_port(const char *text, size_t len)
+bool post_port_is_valid(const char *text, size_t len)
 {
 	char digits[8];
 	if (!len || len > 5 || strspn(text, "0123456789") < len) {
@@ -72,7 +71,7 @@ bool post_url_parse(const char *text, unsigned also, struct post_url *ret)
 	const char *rest = host ? take_host(host, also & POST_URL_ADDRESS, ret) : NULL;
 	const char *path = rest ? rest + strcspn(rest, "/?") : "";
 	if (*path != '/' || (rest != path && *rest != ':') ||
-		(*rest == ':' && !is_port(rest + 1, (size_t)(path - rest) - 1))) {
+		(*rest == ':' && !post_port_is_valid(rest + 1, (size_t)(path - rest) - 1))) {
 		return false;
 	}
 	const char *usual = ret->is_tls ? "443" : "80";

@@ -7,13 +7,6 @@
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyz0123456789.-"
 
-/** Whether all of the text is a port number. */
-static bool is_port(const char *text)
-{
-	size_t digits = strspn(text, "0123456789");
-	return digits >= 1 && digits <= 5 && !text[digits] && atoi(text) > 0 && atoi(text) < 65536;
-}
-
 const char *push_take_host(struct push_rules *rules, const char *text)
 {
 	const char *name = text[0] == '*' && text[1] == '.' ? text + 2 : text;
@@ -22,7 +15,9 @@ const char *push_take_host(struct push_rules *rules, const char *text)
 	if (strcmp(text, "off") == 0) {
 		return NULL;
 	}
-	if (!len || len > 250 || (name[len] && (name[len] != ':' || !is_port(name + len + 1)))) {
+	const char *port = name[len] == ':' ? name + len + 1 : NULL;
+	if (!len || len > 250 ||
+		(name[len] && (!port || !post_port_is_valid(port, strlen(port))))) {
 		return "give a name in lower case, such as push.example.org or *.push.example.org, perhaps with a port; or off";
 	}
 	while (rules->hosts && rules->hosts[count]) {
