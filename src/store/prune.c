@@ -155,6 +155,10 @@ static void take_start(struct session_log *log, const struct metadata *meta)
 	log->first_seq = meta->first_seq;
 	log->first_at = meta->first_at;
 	log->first_ts = meta->first_ts;
+	if (log->damage_from && log->damage_to < log->first_seq) {
+		log->damage_from = log->damage_to = 0;
+		store_add_damaged(log->store, -1);
+	}
 	prune_tell(log, pruned);
 }
 

@@ -528,6 +528,27 @@ static void who_reads_while_the_file_is_replaced_waits(void **state)
 	buffer_finish(&text);
 }
 
+static void damage_goes_with_its_events(void **state)
+{
+	struct rig *rig = *state;
+	struct buffer text = {0};
+	rig->limits.keep_events = 10;
+	rig->limits.hot_tail_size = 1;
+	assert_int_equal(rig_open(rig), 0);
+	struct session *session = rig_session(rig, "s");
+	put_notes(session, 1, 100);
+	rig_settle(rig);
+	log_path(&text, rig->dir, "s", "events.jsonl");
+	file_spoil(text.data, FLIP, 300);
+	assert_int_equal(reading_page(rig, session, 1, 20, &text), -EBADMSG);
+	assert_int_equal(session_table_count_damaged(rig->table), 1);
+	prune(rig);
+	assert_int_equal(first_seq(session), 91);
+	expect_notes(rig, session, 91, 100);
+	assert_int_equal(session_table_count_damaged(rig->table), 0);
+	buffer_finish(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -546,6 +567,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_store_that_closes_prunes_nothing_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_is_overtaken_is_reset, setup, teardown),
+		cmocka_unit_test_setup_teardown(damage_goes_with_its_events, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			who_reads_while_the_file_is_replaced_waits, setup, teardown),
 	};
