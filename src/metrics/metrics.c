@@ -160,7 +160,7 @@ static void write_histogram(const struct metrics *metrics, enum histogram_id id,
 	count += histogram->buckets[HISTOGRAM_BUCKETS];
 	buffer_printf(out,
 		"holdfast_%s_bucket{le=\"+Inf\"} %" PRIu64
-		"\nholdfast_%s_sum %.9g\nholdfast_%s_count %" PRIu64 "\n",
+		"\nholdfast_%s_sum %.15g\nholdfast_%s_count %" PRIu64 "\n",
 		name, count, name, histogram->sum, name, count);
 }
 

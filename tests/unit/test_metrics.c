@@ -64,6 +64,16 @@ static void histograms(void **state)
 	metrics_destroy(metrics);
 }
 
+/** A sum of billions still goes up by one; else the rate of a busy server is a staircase. */
+static void large_sums(void **state)
+{
+	struct metrics *metrics = metrics_create();
+	metrics_observe(metrics, HISTOGRAM_SYNC_RECORDS, 1e13);
+	metrics_observe(metrics, HISTOGRAM_SYNC_RECORDS, 1);
+	assert_has(metrics, "holdfast_sync_records_sum 10000000000001\n");
+	metrics_destroy(metrics);
+}
+
 static void nobody_counts(void **state)
 {
 	metrics_add(NULL, METRIC_EVENTS_APPENDED, 1);
@@ -79,6 +89,7 @@ int main(void)
 		cmocka_unit_test(counters_and_gauges),
 		cmocka_unit_test(words_and_limits),
 		cmocka_unit_test(histograms),
+		cmocka_unit_test(large_sums),
 		cmocka_unit_test(nobody_counts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
