@@ -17,6 +17,7 @@ import { Producer, input, post } from '../support/producer.mjs';
 import { demoAgent, runToEnd, scratchDir } from '../support/server.mjs';
 import { EventStream } from '../support/sse.mjs';
 import { check } from '../support/schema.mjs';
+import { TestSocket } from '../support/socket.mjs';
 import { bearer, claims, makeToken, ownToken, secretOf } from '../support/tokens.mjs';
 import { defer, eventually, patience } from '../support/wait.mjs';
 
@@ -217,6 +218,13 @@ test('the AI SDK chats with a session of another node', async (t) => {
 		assert.ok(chat.text.length > 0);
 		assert.deepEqual(chat.errors, []);
 	}
+	// As at the owner, a chat gets no frame that its protocol does not have.
+	const socket = new TestSocket(t, b.ws('/api/ai/websocket'), () => null);
+	await socket.sendRaw(JSON.stringify({ type: 'resume', requestId: 'r', id: 'c', headers: {}, body: {} }));
+	await socket.waitFor(({ requestId }) => requestId === 'r');
+	await b.stop();
+	await socket.waitClosed();
+	assert.deepEqual([socket.closed.code, socket.frames.map(({ type }) => type)], [1001, ['no-active']]);
 });
 
 test('the owner applies the rights of whoever asks at another node', async (t) => {
