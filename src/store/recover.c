@@ -458,6 +458,7 @@ void recovery_finish(struct recovery *rec)
 	hash_destroy(rec->deleted);
 	hash_destroy(rec->damaged);
 	hash_destroy(rec->kept);
+	hash_destroy(rec->in_journal);
 	free(rec->segments);
 }
 

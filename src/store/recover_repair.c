@@ -253,34 +253,44 @@ struct metadata repair_guess_metadata(struct store *store, const char *id)
 
 /* --- journal records of sessions set aside --- */
 
-struct finder {
-	struct recovery rec; /* must be first: look_for() casts it back */
-	const char *id;
-	bool found;
-};
-
-static int look_for(struct recovery *rec, const struct record *record)
+static int note_id(struct recovery *rec, const struct record *record)
 {
-	struct finder *finder = (struct finder *)rec;
-	finder->found =
-		finder->found || (strlen(finder->id) == record->id_len &&
-					 memcmp(finder->id, record->id, record->id_len) == 0);
+	if (!hash_get(rec->in_journal, record->id, record->id_len)) {
+		hash_put(rec->in_journal, record->id, record->id_len, rec->store);
+	}
 	return 0;
+}
+
+/**
+ * Returns whether the journal has records of a session. Reads all of it at the first call only:
+ * many sessions may be damaged.
+ */
+static bool has_records(struct recovery *rec, const char *id)
+{
+	if (!rec->in_journal) {
+		struct recovery finder = *rec;
+		char *why = NULL;
+		finder.in_journal = hash_create();
+		finder.only_looks = true;
+		finder.ret_why = &why;
+		int r = recover_walk_journal(&finder, note_id);
+		free(why);
+		if (r < 0) {
+			hash_destroy(finder.in_journal);
+			return false;
+		}
+		rec->in_journal = finder.in_journal;
+	}
+	return hash_get(rec->in_journal, id, strlen(id)) != NULL;
 }
 
 void repair_keep_records(struct recovery *rec, const char *id)
 {
 	struct store *store = rec->store;
-	struct finder finder = {.rec = *rec, .id = id};
 	char **names = NULL;
 	size_t count = 0;
-	char *why = NULL;
-	finder.rec.only_looks = true;
-	finder.rec.ret_why = &why;
-	int r = recover_walk_journal(&finder.rec, look_for);
-	free(why);
 	/* If it already has kept segments, those are older and complete by themselves. */
-	if (r == 0 && finder.found &&
+	if (has_records(rec, id) &&
 		disk_list(store->sessions_fd, id, is_segment, &names, &count) == 0 && !count) {
 		for (size_t i = 0; i < rec->segment_count; i++) {
 			char name[32];
