@@ -180,6 +180,8 @@ struct raw_found {
 	uint64_t newest;
 	uint64_t batch; /* number of the last batch */
 	size_t loose; /* bytes after that batch in the newest segment: an incomplete batch */
+	size_t unsure_from; /* bytes of the newest segment whose sync may have failed: from here … */
+	size_t unsure_to; /* … to here */
 	char *why; /* on failure: the reason, owned by the caller; NULL: only an errno */
 };
 /**

@@ -6,6 +6,10 @@
  */
 #include "raw_internal.h"
 
+#include "journal_read.h"
+
+#include "holdfast/diag.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -206,11 +210,20 @@ static void remove_files(struct raw_journal *journal)
 
 /**
  * Syncs the newest segment found: the server that wrote it may have been stopped before its sync.
+ * If a sync failed, the kernel takes the bytes for written, and another sync would do nothing: so
+ * they are written again first. A failure of this write does no other harm.
  */
 static int sync_found(const struct raw_journal *journal)
 {
 	char name[RAW_FILE_NAME_SIZE];
 	raw_segment_name(name, journal->segment);
+	int r = journal->segment ? journal_rewrite(journal->dirs.journal_fd, name,
+					   journal->found.unsure_from, journal->found.unsure_to)
+				 : 0;
+	if (r < 0) {
+		diag(DIAG_WARN, "streams/journal/%s cannot be written again: %s", name,
+			strerror(-r));
+	}
 	return journal->segment ? disk_sync(journal->dirs.journal_fd, name, O_RDONLY) : 0;
 }
 

@@ -347,6 +347,7 @@ static int read_segment(struct recovery *recovery, const char *name, const struc
 	}
 	recovery->had_reset = false;
 	bool begins = true;
+	size_t last = at; /* the last whole batch */
 	for (size_t len; is_ours && (len = batch_len(bytes, at, &number)); at += len) {
 		if (check_torn(recovery, number) < 0) {
 			return -EBADMSG;
@@ -360,8 +361,13 @@ static int read_segment(struct recovery *recovery, const char *name, const struc
 			return r;
 		}
 		begins = false;
+		last = at;
 	}
 	at = is_ours ? at : 0;
+	recovery->found->unsure_to = at;
+	/* The first batch was synced with what is in front of it. */
+	bool is_all = recovery->is_relaxed || last == RAW_SEGMENT_MAGIC_SIZE;
+	recovery->found->unsure_from = is_all ? 0 : last;
 	recovery->found->loose = bytes->len - at;
 	return has_later_batch(bytes, at) ? end_early(recovery, name, at) : 0;
 }
