@@ -67,6 +67,7 @@ void http_admit(struct conn *conn)
 			conn->http->framing.length > http_body_max(conn);
 	if (http_head_copy(conn->http->head, "expect", expect, sizeof(expect))) {
 		conn->http->expects_continue = conn->http->framing.body != HTTP_NO_BODY &&
+					       !conn->http->head->is_http_1_0 &&
 					       strcasecmp(expect, "100-continue") == 0;
 	}
 	if (!room_for_client(conn)) {

@@ -424,6 +424,9 @@ test('Expect: 100-continue', async (t) => {
 	await unknown.send(post(note(3), { Expect: '200-maybe', Connection: 'close' }));
 	assert.ok([200, 417].includes((await unknown.answer()).status));
 	await unknown.waitEnd();
+	const old = await RawSocket.connect(t, server); // a client of HTTP/1.0 knows no 100 (RFC 9110, section 10.1.1)
+	await old.send(head('POST', EVENTS, { ...JSON_TYPE, Expect: '100-continue', 'Content-Length': note(4).length }, 'HTTP/1.0') + note(4));
+	assert.equal((await old.answer()).status, 200);
 });
 
 test('a body over the limit is refused before it has come', async (t) => {
