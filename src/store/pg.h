@@ -173,6 +173,7 @@ struct pg_log {
 	int64_t sid;
 	struct pg_part *gathering;
 	bool in_flight;
+	bool is_doubtful; /* its group was given up, and nobody knows whether it was committed */
 	bool is_new; /* its RECORD_CREATE has not been gathered yet */
 	uint64_t snapshot; /* number of the newest durable snapshot; 0: none */
 	size_t records; /* appended since a snapshot was last forced, */

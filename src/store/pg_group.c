@@ -295,49 +295,54 @@ static void handle_retry(uv_timer_t *timer)
 }
 
 /**
- * The logs of a group that a node has given up before its outcome was known; the caller frees the
- * array. NULL if there is no doubt, or no later group: the store closes, or the server is alone,
- * which gives up a group only at its end.
+ * Notes the sessions of a group that a node has given up before its outcome was known. Returns false
+ * if there is no doubt, or no later group: the store closes, or the server is alone, which gives up
+ * a group only at its end.
  */
-static struct session_log **take_doubtful(struct pg *pg, size_t *ret_count)
+static bool note_doubtful(struct pg *pg)
 {
-	struct session_log **logs = NULL;
-	*ret_count = 0;
+	bool found = false;
 	if (!pg->is_in_doubt || pg->store->closing || !store_is_shared(pg->store)) {
-		return NULL;
+		return false;
 	}
 	list_for_each(link, &pg->flight.parts) {
 		struct session_log *log = part_in(link)->part.log;
 		if (log) {
-			logs = xrealloc(logs, (*ret_count + 1) * sizeof(struct session_log *));
-			logs[(*ret_count)++] = log;
+			pg_nodes_doubt(pg->nodes, pg_log_of(log)->sid);
+			pg_log_of(log)->is_doubtful = true;
+			found = true;
 		}
 	}
-	return logs;
+	return found;
 }
 
-/** Lets go of these logs. Whoever takes them next reads what the database has of them. */
-static void drop_doubtful(struct pg *pg, struct session_log **logs, size_t count)
+/**
+ * Lets go of these logs, of which store_failed() has freed those of new sessions. Whoever takes the
+ * sessions next reads what the database has of them.
+ */
+static void drop_doubtful(struct pg *pg)
 {
-	for (size_t i = 0; i < count; i++) {
-		pg_nodes_doubt(pg->nodes, pg_log_of(logs[i])->sid);
-		store_fenced(logs[i]);
+	list_for_each_safe(link, tmp, &pg->store->logs) {
+		struct session_log *log = list_entry(link, struct session_log, link);
+		if (pg_log_of(log) && pg_log_of(log)->is_doubtful) {
+			store_fenced(log);
+		}
 	}
-	pg->is_in_doubt = pg->is_in_doubt && !logs;
-	free(logs);
+	pg->is_in_doubt = false;
 }
 
 static void fail(struct pg *pg)
 {
 	struct store *store = pg->store;
-	size_t doubtful_count;
-	struct session_log **doubtful = take_doubtful(pg, &doubtful_count);
+	bool has_doubtful = note_doubtful(pg);
 	refuse(&pg->gather.parts); /* newest first: last_record has to go back step by step */
 	refuse(&pg->flight.parts);
 	pg->gather.lsn++;
 	pg->gather.bytes = 0;
 	store_failed(store, pg->flight.status, pg->is_in_doubt ? pg->flight.lsn : 0);
-	drop_doubtful(pg, doubtful, doubtful_count);
+	if (has_doubtful) {
+		drop_doubtful(pg);
+	}
 	if (!store->closing) {
 		uint64_t ms = (uint64_t)store->limits->journal_retry_ms;
 		uv_timer_start(pg->retry, handle_retry, ms, 0);
