@@ -29,6 +29,11 @@ struct editor_line {
 	bool is_greeted; /* the answer to our `initialize` has been received */
 	bool is_choked; /* reading from the editor stops until the other node takes more */
 	struct buffer farewell; /* the answer that ends the line */
+	struct buffer opening; /* how the answer to a load, resume or delete begins; empty: none is
+				  awaited */
+	bool is_used; /* the session is open there, or may be */
+	bool is_refused; /* it is not: that was refused */
+	bool is_quiet; /* no message has passed since the last sweep */
 };
 
 static struct editor_line *find_line(const struct conn *conn, const char *id)
@@ -51,6 +56,7 @@ static void destroy(struct editor_line *line)
 	list_remove(&line->link);
 	line->conn->editor->line_count--;
 	buffer_finish(&line->farewell);
+	buffer_finish(&line->opening);
 	free(line->address);
 	free(line->id);
 	free(line);
@@ -98,6 +104,31 @@ static bool is_farewell(const struct editor_line *line, const char *text, size_t
 	return line->farewell.len == len + 1 && memcmp(line->farewell.data, text, len) == 0;
 }
 
+/** Notes the answer to the request that opened the line. */
+static void see_answer(struct editor_line *line, const char *text, size_t len)
+{
+	static const char result[] = "\"result\":";
+	size_t before = line->opening.len;
+	line->is_quiet = false;
+	if (!before || len < before + sizeof(result) ||
+		memcmp(text, line->opening.data, before) != 0) {
+		return;
+	}
+	bool is_good = memcmp(text + before, result, sizeof(result) - 1) == 0;
+	line->is_used = line->is_used || is_good;
+	line->is_refused = !line->is_used;
+	buffer_clear(&line->opening);
+}
+
+/** Expects the answer to a request that opens the line. Of two at once, neither is followed. */
+static void expect_answer(struct editor_line *line, const char *id)
+{
+	line->is_used = line->is_used || line->opening.len;
+	line->is_refused = false;
+	buffer_clear(&line->opening);
+	buffer_printf(&line->opening, "{\"jsonrpc\":\"2.0\",\"id\":%s,", id);
+}
+
 static void handle_message(void *owner, const char *text, size_t len)
 {
 	struct editor_line *line = owner;
@@ -110,6 +141,7 @@ static void handle_message(void *owner, const char *text, size_t len)
 		line->is_greeted = true;
 		return;
 	}
+	see_answer(line, text, len);
 	buffer_append(&out, text, len);
 	buffer_append_char(&out, '\n');
 	editor_send(conn, &out);
@@ -270,6 +302,7 @@ static int begin_seeking(
 
 static void send_up(struct editor_line *line, const char *text, size_t len)
 {
+	line->is_quiet = false;
 	node_socket_send(line->socket, text, len);
 	if (node_socket_is_choked(line->socket)) {
 		line->is_choked = true;
@@ -321,6 +354,9 @@ int editor_pass_on(struct conn *conn, const struct editor_request *request, cons
 	if (request->method == EDITOR_CLOSE || request->method == EDITOR_DELETE) {
 		editor_put_result(&line->farewell, request->id, "{}", 2);
 	}
+	if (opens && request->id) {
+		expect_answer(line, request->id);
+	}
 	send_up(line, text, len);
 	return 1;
 }
@@ -351,7 +387,9 @@ void editor_sweep(struct conn *conn)
 {
 	list_for_each_safe(link, tmp, &conn->editor->lines) {
 		struct editor_line *line = list_entry(link, struct editor_line, link);
-		if (conn->is_closing && line->is_open) {
+		bool is_useless = line->is_refused && line->is_quiet && !line->is_choked;
+		line->is_quiet = true;
+		if ((conn->is_closing || is_useless) && line->is_open) {
 			destroy(line);
 		} else {
 			node_socket_sweep(line->socket);

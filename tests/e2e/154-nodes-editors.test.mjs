@@ -113,6 +113,20 @@ for (const [name, leave] of [['killed', (node) => node.kill9()], ['stopped', (no
 	});
 }
 
+test('a session that an editor at another node may not delete does not stay open there', async (t) => {
+	const [a, b] = await startNodes(t, 2);
+	const editor = await Editor.open(t, b, { headers: bearer(ownToken(b, 'controller')) });
+	for (const id of ['s1', 's2']) {
+		await a.createSession({ id });
+		await assert.rejects(editor.request('session/delete', { sessionId: id }), (error) => error.data.code === 'forbidden');
+	}
+	await editor.load('s2');
+	await eventually(async () => (await lines(b)) === 1, 'the line of what is not open to end');
+	assert.deepEqual(await editor.prompt('s2', 'list'), { stopReason: 'end_turn' });
+	await assert.rejects(editor.request('session/delete', { sessionId: 's2' }), (error) => error.data.code === 'forbidden');
+	assert.deepEqual(await editor.prompt('s2', 'list'), { stopReason: 'end_turn' });
+});
+
 test('a question that is open when the owner dies is taken back; the next prompt asks at the next node, and is answered there', async (t) => {
 	const [a, b] = await startNodes(t, 2, { args: SHORT_LEASE });
 	await a.createSession({ id: 's' });
