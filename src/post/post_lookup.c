@@ -17,6 +17,7 @@
 struct lookup {
 	atomic_int owners; /* the thread, and who waits for it; the last one frees this */
 	int done_fd; /* becomes readable when the thread is done */
+	atomic_bool is_done; /* orders the thread's writes before what is read of them */
 	char host[sizeof(((struct post_url *)0)->host)];
 	char port[sizeof(((struct post_url *)0)->port)];
 	int error;
@@ -45,6 +46,7 @@ static void *handle_thread(void *arg)
 {
 	struct lookup *lookup = arg;
 	lookup->error = find(lookup->host, lookup->port, &lookup->found);
+	atomic_store(&lookup->is_done, true);
 	eventfd_write(lookup->done_fd, 1);
 	leave(lookup);
 	return NULL;
@@ -59,7 +61,8 @@ static int wait_for(const struct lookup *lookup, int stop_fd)
 			return -errno;
 		}
 	}
-	return fds[1].revents ? -ECANCELED : lookup->error;
+	bool is_found = !fds[1].revents && atomic_load(&lookup->is_done);
+	return is_found ? lookup->error : -ECANCELED;
 }
 
 int post_lookup(const struct post_url *url, int stop_fd, struct addrinfo **ret_found)
