@@ -50,11 +50,11 @@ struct raw_config {
 };
 
 /**
- * Opens the store and recovers its streams. Blocks. Always returns 0: if the disk cannot be read or
- * written, the error is logged and recovery is retried every `journal_retry_ms`; until it succeeds,
- * all requests get RAW_FAILED.
+ * Opens the store and recovers its streams. Blocks. If the disk cannot be read or written, the
+ * error is logged and recovery is retried every `journal_retry_ms`; until it succeeds, all requests
+ * get RAW_FAILED.
  */
-int raw_open(const struct raw_config *config, struct raw_store **ret, char **ret_why);
+struct raw_store *raw_open(const struct raw_config *config);
 /**
  * Commits the gathered changes, waits for running work and frees the store. No read and no wait may
  * be left. Accepts NULL.

@@ -385,21 +385,20 @@ static void note_written(void *arg, uint64_t bytes)
 }
 
 /** Opens raw streams. They are files of one server, so they are not available with --store. */
-static int open_raw(struct relay *relay, char **ret_why)
+static void open_raw(struct relay *relay)
 {
 	const struct config *config = relay->config;
 	if (config->store) {
-		return 0;
+		return;
 	}
-	return raw_open(&(struct raw_config){.loop = &relay->loop,
-				.limits = relay->limits,
-				.clock = &relay->clock,
-				.dir = config->data_dir,
-				.is_relaxed = config->durability == DURABILITY_WRITE,
-				.has_room = has_disk,
-				.wrote = note_written,
-				.arg = relay},
-		&relay->raw, ret_why);
+	relay->raw = raw_open(&(struct raw_config){.loop = &relay->loop,
+		.limits = relay->limits,
+		.clock = &relay->clock,
+		.dir = config->data_dir,
+		.is_relaxed = config->durability == DURABILITY_WRITE,
+		.has_room = has_disk,
+		.wrote = note_written,
+		.arg = relay});
 }
 
 /** To be called before threads and secrets exist: the spawner is forked, and must not have them. */
@@ -471,7 +470,8 @@ static int open_rooms(struct relay *relay)
 					   .owner = relay},
 			&relay->sessions, &why) == 0 &&
 		open_access(relay, &why) == 0 && open_push(relay, &why) == 0 &&
-		open_webhooks(relay, &why) == 0 && open_raw(relay, &why) == 0) {
+		open_webhooks(relay, &why) == 0) {
+		open_raw(relay);
 		relay->server = server_create(&(struct server_config){.loop = &relay->loop,
 						      .limits = relay->limits,
 						      .clock = &relay->clock,

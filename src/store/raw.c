@@ -487,7 +487,7 @@ static void handle_sweep(uv_timer_t *timer)
 	}
 }
 
-int raw_open(const struct raw_config *config, struct raw_store **ret, char **ret_why)
+struct raw_store *raw_open(const struct raw_config *config)
 {
 	struct raw_store *store = xcalloc(1, sizeof(*store));
 	store->config = *config;
@@ -522,9 +522,7 @@ int raw_open(const struct raw_config *config, struct raw_store **ret, char **ret
 	if (raw_take_found(store) < 0) {
 		raw_handle_retry(store->retry);
 	}
-	*ret = store;
-	*ret_why = NULL;
-	return 0;
+	return store;
 }
 
 static bool has_work(void *arg)

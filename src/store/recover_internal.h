@@ -23,8 +23,7 @@ struct recovery {
 	size_t last_batch; /* offset of the last good batch of the newest segment; 0: none */
 	int error; /* of make_missing() */
 	struct hash *kept; /* a set: ids of sessions replayed from records kept in their folders */
-	struct hash
-		*in_journal; /* a set: ids that have records in the journal; NULL: not read yet */
+	struct hash *in_journal; /* a set: ids that the journal has records of; NULL: unread */
 	char **ret_why;
 };
 

@@ -51,7 +51,6 @@ static void handle_beat(uv_timer_t *timer)
 
 static void open_store(struct life *life, const char *dir)
 {
-	char *why;
 	life->dir = dir;
 	uv_loop_init(&life->loop);
 	uv_timer_init(&life->loop, &life->beat);
@@ -60,13 +59,11 @@ static void open_store(struct life *life, const char *dir)
 	life->limits.segment_size = 4096;
 	life->limits.journal_retry_ms = 10;
 	clock_init(&life->clock);
-	assert_int_equal(raw_open(&(struct raw_config){.loop = &life->loop,
-					  .limits = &life->limits,
-					  .clock = &life->clock,
-					  .dir = dir,
-					  .is_relaxed = life->is_relaxed},
-				 &life->store, &why),
-		0);
+	life->store = raw_open(&(struct raw_config){.loop = &life->loop,
+		.limits = &life->limits,
+		.clock = &life->clock,
+		.dir = dir,
+		.is_relaxed = life->is_relaxed});
 }
 
 static void close_store(struct life *life)

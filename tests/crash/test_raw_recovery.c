@@ -40,19 +40,16 @@ static void handle_beat(uv_timer_t *timer)
 
 static void open_store(struct life *life, const char *dir)
 {
-	char *why;
 	uv_loop_init(&life->loop);
 	uv_timer_init(&life->loop, &life->beat);
 	uv_timer_start(&life->beat, handle_beat, 20, 20);
 	life->limits = *limits_default();
 	life->limits.segment_size = 4096;
-	assert_int_equal(raw_open(&(struct raw_config){.loop = &life->loop,
-					  .limits = &life->limits,
-					  .clock = &life->clock,
-					  .dir = dir,
-					  .is_relaxed = life->is_relaxed},
-				 &life->store, &why),
-		0);
+	life->store = raw_open(&(struct raw_config){.loop = &life->loop,
+		.limits = &life->limits,
+		.clock = &life->clock,
+		.dir = dir,
+		.is_relaxed = life->is_relaxed});
 }
 
 static void close_store(struct life *life)
