@@ -109,6 +109,7 @@ test('one key leads to the start of a session; sessions and commands are chosen 
 	await page.keyboard.press('Escape');
 	await search(page, 'nothing like it at all');
 	await page.getByText('Nothing found.').waitFor();
+	assert.equal(await byTestId(page, 'find-box').getAttribute('aria-activedescendant'), null, 'it names no result that is gone');
 	await page.keyboard.press('Escape');
 	await byTestId(page, 'find').waitFor({ state: 'hidden' });
 });

@@ -21,7 +21,7 @@ const place = (page) =>
 		await frame();
 		const edge = document.querySelector('#scroller').getBoundingClientRect().top;
 		const first = [...document.querySelectorAll('#transcript > *')].find((e) => e.clientHeight > 0 && e.getBoundingClientRect().bottom > edge);
-		return { no: Number(first.dataset.no), top: Math.round(first.getBoundingClientRect().top - edge) };
+		return first ? { no: Number(first.dataset.no), top: Math.round(first.getBoundingClientRect().top - edge) } : { no: null, top: 0 }; // none yet
 	});
 
 /** Waits until the reader is at this place, give or take a pixel. */

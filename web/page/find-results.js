@@ -179,6 +179,9 @@ export class FindResults {
 	/** Shows which one Enter takes. */
 	#mark() {
 		this.#at = Math.max(0, Math.min(this.#at, this.#entries.length - 1));
+		if (this.#entries.length === 0) {
+			this.#places.box.removeAttribute('aria-activedescendant');
+		}
 		for (const element of this.#places.list.querySelectorAll('[data-at]')) {
 			const isIt = element.dataset.at === String(this.#at);
 			element.setAttribute('aria-selected', String(isIt));
