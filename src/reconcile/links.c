@@ -316,12 +316,16 @@ static void try_text(struct align *align, const struct hit *hit, size_t place)
 static void try_place(struct align *align, const struct hit *hit, size_t place)
 {
 	const struct track *track = align->track;
+	bool is_call = hit->kind == LINK_CALL;
 	align->work += LOOK_WORK;
+	/* Sums are no proof: an agent can make a text that has the sum of a call. */
+	if (place >= (is_call ? track->call_count : track->unit_count)) {
+		return;
+	}
 	if (hit->kind == LINK_TEXT) {
 		try_text(align, hit, place);
 		return;
 	}
-	bool is_call = hit->kind == LINK_CALL;
 	const struct items *items = &align->items;
 	if (is_call && !call_fits(&items->calls->calls[items->list[hit->item].call],
 			       &track->calls[place])) {
