@@ -182,7 +182,7 @@ static void handle_checked(void *arg, const struct agent_dirs_found *found)
 	struct directories_wait *wait = arg;
 	struct conn *conn = wait->conn;
 	if (!http_may(conn, RIGHT_CREATE)) {
-		/* http_may() has refused: the token has ended meanwhile. */
+		/* http_may() has refused. */
 	} else if (found->path) {
 		create(conn, &wait->request, wait->entry, found->path);
 	} else {
