@@ -532,29 +532,14 @@ static void failing_calls(void **state)
 	assert_true(hits > 15);
 }
 
-static int setup(void **state)
-{
-	const char *tmp = getenv("TMPDIR");
-	char *dir = xprintf("%s/holdfast-raw-XXXXXX", tmp ? tmp : "/tmp");
-	assert_non_null(mkdtemp(dir));
-	*state = dir;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	rig_remove_dir(*state);
-	free(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(failed_syncs, setup, teardown),
-		cmocka_unit_test_setup_teardown(power_cuts_unsynced, setup, teardown),
-		cmocka_unit_test_setup_teardown(power_cuts, setup, teardown),
-		cmocka_unit_test_setup_teardown(failing_calls, setup, teardown),
+		cmocka_unit_test_setup_teardown(failed_syncs, rig_dir_set_up, rig_dir_tear_down),
+		cmocka_unit_test_setup_teardown(
+			power_cuts_unsynced, rig_dir_set_up, rig_dir_tear_down),
+		cmocka_unit_test_setup_teardown(power_cuts, rig_dir_set_up, rig_dir_tear_down),
+		cmocka_unit_test_setup_teardown(failing_calls, rig_dir_set_up, rig_dir_tear_down),
 	};
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -242,28 +242,14 @@ static void cancelled_scan(void **state)
 	sem_destroy(&released);
 }
 
-static int setup(void **state)
-{
-	const char *tmp = getenv("TMPDIR");
-	char *dir = xprintf("%s/holdfast-raw-XXXXXX", tmp ? tmp : "/tmp");
-	assert_non_null(mkdtemp(dir));
-	*state = dir;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	rig_remove_dir(*state);
-	free(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(damaged_beginning, setup, teardown),
-		cmocka_unit_test_setup_teardown(ttl_and_restarts, setup, teardown),
-		cmocka_unit_test_setup_teardown(cancelled_scan, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			damaged_beginning, rig_dir_set_up, rig_dir_tear_down),
+		cmocka_unit_test_setup_teardown(
+			ttl_and_restarts, rig_dir_set_up, rig_dir_tear_down),
+		cmocka_unit_test_setup_teardown(cancelled_scan, rig_dir_set_up, rig_dir_tear_down),
 	};
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests(tests, NULL, NULL);

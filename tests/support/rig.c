@@ -395,3 +395,16 @@ uint64_t rig_put(struct session *session, const char *type, const char *data)
 				      .data = data,
 				      .data_len = strlen(data)});
 }
+
+int rig_dir_set_up(void **state)
+{
+	*state = make_dir();
+	return 0;
+}
+
+int rig_dir_tear_down(void **state)
+{
+	rig_remove_dir(*state);
+	free(*state);
+	return 0;
+}

@@ -85,5 +85,8 @@ uint64_t rig_put(struct session *session, const char *type, const char *data);
 /** Copies a data directory into a new one under the same parent; the caller frees its name. */
 char *rig_copy_dir(const char *from);
 void rig_remove_dir(const char *dir);
+/** Fixtures of a test whose state is the name of an empty directory. */
+int rig_dir_set_up(void **state);
+int rig_dir_tear_down(void **state);
 
 #endif
