@@ -159,7 +159,7 @@ static int check_room(
 		     in->type == EVENT_TOOL_CALL_UPDATE || in->type == EVENT_RUN_START;
 	if (names && !session_has_room_for_names(session)) {
 		return refuse_limit(refusal, LIMIT_names,
-			"this session has as many keys and ids as it may have; continue in another session");
+			"this session has reached its limit of keys and ids; continue in another session");
 	}
 	if (is_text && !session_has_room_for_block(session)) {
 		return refuse_limit(refusal, LIMIT_open_blocks,

@@ -85,7 +85,7 @@ static void handle_found(void *arg, const struct agent_dirs_found *found)
 	completion->cwd = NULL;
 	completion_free(completion);
 	if (!may_complete(conn)) {
-		/* may_complete() has refused: the token has ended meanwhile. */
+		/* may_complete() has refused. */
 	} else if (cwd || (of_session && session_is_there(session))) {
 		respond(conn, cwd ? cwd : of_session, found);
 	} else {

@@ -150,7 +150,7 @@ static void refuse_full(struct conn *conn, enum limit limit)
 		limit == LIMIT_max_disk
 			? "the server's data has reached its size limit; try again when there is room"
 		: limit == LIMIT_streams
-			? "the server has as many streams as it may have, or the chain of forks is too long"
+			? "the server has reached its limit of streams, or the chain of forks is too long"
 		: is_busy ? "the disk is behind; send it again in a moment"
 		: limit == LIMIT_stream_producers
 			? "the stream has as many producers as it may have"
