@@ -96,7 +96,10 @@
 	HISTOGRAM(LOOP_LAG_SECONDS, seconds, "loop_lag_seconds",                               \
 		"How long one turn of the event loop took; what came meanwhile had to wait")
 
-/* WORD(id, name, label, help): one value for each word, added when the word is first counted. */
+/*
+ * WORD(id, name, label, help): one value for each word. Words that can be counted are there from the
+ * start, with 0: an increase from nothing to 1 is none for Prometheus.
+ */
 #define WORDS_TABLE(WORD)                                                                   \
 	WORD(REFUSALS, "refusals_total", "code", "Refusals sent to clients, by their code") \
 	WORD(CLOSES, "closes_total", "code",                                                \
@@ -129,6 +132,7 @@ struct metrics {
 	struct word_count *words[WORDS_COUNT];
 };
 
+/** The refusals have all codes of error_codes.h. The caller frees it with metrics_destroy(). */
 struct metrics *metrics_create(void);
 /** Accepts NULL. */
 void metrics_destroy(struct metrics *metrics);
@@ -158,8 +162,8 @@ static inline void metrics_limit(struct metrics *metrics, enum limit limit)
 
 /** Adds a value to a histogram. */
 void metrics_observe(struct metrics *metrics, enum histogram_id id, double value);
-/** Counts a word, which must be one of the program's own; copies it. */
-void metrics_count_word(struct metrics *metrics, enum words id, const char *word);
+/** Adds `count` to a word, which must be one of the program's own; copies it. 0: shows it as 0. */
+void metrics_add_word(struct metrics *metrics, enum words id, const char *word, uint64_t count);
 /** Counts a refusal that is sent to a client, and the limit that caused it (or LIMIT_NONE). */
 void metrics_refused(struct metrics *metrics, const char *code, enum limit limit);
 /** Appends all metrics in Prometheus' text format 0.0.4. `metrics` must not be NULL. */

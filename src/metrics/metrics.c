@@ -1,5 +1,7 @@
 #include "holdfast/metrics.h"
 
+#include "holdfast/error_codes.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +52,12 @@ static const struct {
 
 struct metrics *metrics_create(void)
 {
-	return xcalloc(1, sizeof(struct metrics));
+	struct metrics *metrics = xcalloc(1, sizeof(*metrics));
+	const char *code;
+	for (size_t i = 0; (code = error_code_at(i)); i++) {
+		metrics_add_word(metrics, WORDS_REFUSALS, code, 0);
+	}
+	return metrics;
 }
 
 void metrics_destroy(struct metrics *metrics)
@@ -82,7 +89,7 @@ void metrics_observe(struct metrics *metrics, enum histogram_id id, double value
 	metrics->histograms[id].sum += value;
 }
 
-void metrics_count_word(struct metrics *metrics, enum words id, const char *word)
+void metrics_add_word(struct metrics *metrics, enum words id, const char *word, uint64_t count)
 {
 	if (!metrics) {
 		return;
@@ -95,12 +102,12 @@ void metrics_count_word(struct metrics *metrics, enum words id, const char *word
 		*at = xcalloc(1, sizeof(**at));
 		(*at)->word = xstrdup(word);
 	}
-	(*at)->count++;
+	(*at)->count += count;
 }
 
 void metrics_refused(struct metrics *metrics, const char *code, enum limit limit)
 {
-	metrics_count_word(metrics, WORDS_REFUSALS, code);
+	metrics_add_word(metrics, WORDS_REFUSALS, code, 1);
 	metrics_limit(metrics, limit);
 }
 

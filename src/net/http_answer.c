@@ -2,6 +2,7 @@
 #include "node_internal.h"
 
 #include "holdfast/deflate.h"
+#include "holdfast/error_codes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -199,61 +200,6 @@ void http_respond_page(struct conn *conn, const struct buffer *json)
 	buffer_finish(&packed);
 }
 
-static unsigned status_of(const char *code)
-{
-	static const struct {
-		const char *code;
-		unsigned status;
-	} table[] = {
-		{"unauthorized", 401},
-		{"token_expired", 401},
-		{"token_revoked", 401},
-		{"forbidden", 403},
-		{"forbidden_origin", 403},
-		{"forbidden_host", 403},
-		{"not_found", 404},
-		{"method_not_allowed", 405},
-		{"timeout", 408},
-		{"gone", 410},
-		{"session_exists", 409},
-		{"stream_conflict", 409},
-		{"stream_closed", 409},
-		{"producer_gap", 409},
-		{"stale_epoch", 403},
-		{"stream_full", 413},
-		{"too_many_streams", 429},
-		{"already_resolved", 409},
-		{"unknown_request", 409},
-		{"key_conflict", 409},
-		{"stale_run", 409},
-		{"unknown_run", 409},
-		{"run_active", 409},
-		{"history_mismatch", 409},
-		{"too_large", 413},
-		{"not_queued", 404},
-		{"no_agent", 409},
-		{"unknown_blob", 404},
-		{"queue_full", 429},
-		{"too_many_sessions", 429},
-		{"too_many_subscriptions", 429},
-		{"names_full", 429},
-		{"disk_full", 507},
-		{"blobs_full", 507},
-		{"permissions_full", 429},
-		{"storage_failed", 503},
-		{"shutting_down", 503},
-		{"not_ready", 503},
-		{"server_busy", 503},
-		{"owner_unreachable", 503},
-	};
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		if (strcmp(table[i].code, code) == 0) {
-			return table[i].status;
-		}
-	}
-	return 400;
-}
-
 static void refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
 	const char *message, const struct error_detail *detail)
 {
@@ -265,7 +211,7 @@ static void refuse_with(struct conn *conn, unsigned status, const char *headers,
 		message = OWNER_UNREACHABLE;
 		detail = NULL;
 	}
-	metrics_count_word(conn->server->metrics, WORDS_REFUSALS, code);
+	metrics_add_word(conn->server->metrics, WORDS_REFUSALS, code, 1);
 	buffer_append_str(&body, "{\"error\":");
 	frames_append_error(&body, code, message, NULL, detail);
 	buffer_append_char(&body, '}');
@@ -281,7 +227,7 @@ void http_refuse_with(struct conn *conn, unsigned status, const char *headers, c
 
 void http_refuse(struct conn *conn, const char *code, const char *message)
 {
-	refuse_with(conn, status_of(code), "", code, message, NULL);
+	refuse_with(conn, error_code_status(code), "", code, message, NULL);
 }
 
 void http_refuse_no_session(struct conn *conn)
@@ -297,7 +243,7 @@ void http_refuse_limit(struct conn *conn, unsigned status, enum limit limit, con
 
 void http_refuse_event(struct conn *conn, const struct refusal *refusal)
 {
-	unsigned status = status_of(refusal->code);
+	unsigned status = error_code_status(refusal->code);
 	metrics_limit(conn->server->metrics, refusal->limit);
 	refuse_with(conn, status, status == 401 ? WANTS_TOKEN : "", refusal->code, refusal->message,
 		&refusal->detail);

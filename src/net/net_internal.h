@@ -444,6 +444,8 @@ void conn_send(struct conn *conn, struct frame *frame);
 void conn_flush(struct conn *conn);
 /** Frees conn.ws. */
 void ws_finish(struct conn *conn);
+/** Makes the metrics show all codes with which sockets are closed, with 0. Accepts NULL. */
+void ws_show_closes(struct metrics *metrics);
 /** Starts the closing handshake. `code` 0: a close frame without a code. */
 void conn_close(struct conn *conn, unsigned code, const char *reason);
 /** The socket takes more. */

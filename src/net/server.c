@@ -74,6 +74,7 @@ static struct server *server_new(const struct server_config *config)
 	server->push = config->push;
 	server->raw = config->raw;
 	server->metrics = config->metrics;
+	ws_show_closes(config->metrics);
 	server->trust = config->trust;
 	server->turns = config->turns;
 	server->tls_cert = config->tls_cert;

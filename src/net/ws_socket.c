@@ -100,22 +100,29 @@ static void drop_queued(struct conn *conn, struct queued_frame *queued)
 	free(queued);
 }
 
-/** Counts how the socket was closed. Unknown codes, which a peer can invent, count as one. */
+/* How sockets are closed. Other codes, which a peer can invent, count as the last one. */
+static const char *const closes[] = {"1000", "1001", "1002", "1003", "1005", "1006", "1007", "1008",
+	"1009", "1011", "1013", "4401", "4403", "4404", "other"};
+#define CLOSES (sizeof(closes) / sizeof(closes[0]))
+
+void ws_show_closes(struct metrics *metrics)
+{
+	for (size_t i = 0; i < CLOSES; i++) {
+		metrics_add_word(metrics, WORDS_CLOSES, closes[i], 0);
+	}
+}
+
 static void count_close(const struct conn *conn)
 {
-	static const unsigned known[] = {
-		1000, 1001, 1002, 1003, 1007, 1008, 1009, 1011, 1013, 4401, 4403, 4404};
 	const struct ws_socket *ws = conn->ws;
 	unsigned code = !ws->close_sent ? 1006 : ws->close_code ? ws->close_code : 1005;
-	bool is_known = !ws->close_sent || !ws->close_code;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		is_known = is_known || known[i] == code;
+	char text[16];
+	size_t i = 0;
+	snprintf(text, sizeof(text), "%u", code);
+	while (i < CLOSES - 1 && strcmp(closes[i], text) != 0) {
+		i++;
 	}
-	char text[16] = "other";
-	if (is_known) {
-		snprintf(text, sizeof(text), "%u", code);
-	}
-	metrics_count_word(conn->server->metrics, WORDS_CLOSES, text);
+	metrics_add_word(conn->server->metrics, WORDS_CLOSES, closes[i], 1);
 }
 
 void ws_finish(struct conn *conn)

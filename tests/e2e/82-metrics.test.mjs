@@ -27,6 +27,14 @@ test('the text is as Prometheus reads it, with every metric from the start', asy
 		'store_backlog_bytes', 'store_failed', 'agents_running', 'permissions_pending', 'loop_lag_seconds', 'sessions_damaged', 'observers_behind', 'agent_starts_total', 'prompts_waiting', 'permission_wait_seconds']) {
 		assert.ok(types.has(`holdfast_${name}`), name);
 	}
+	const protocol = readFileSync(new URL('../../proto/protocol.md', import.meta.url), 'utf8');
+	const [, codes] = /\| code \| HTTP \|[^\n]*\n([^]*?)\n\n/.exec(`${protocol}\n\n`);
+	for (const [, code] of codes.matchAll(/^\| `(\w+)`/gm)) {
+		assert.equal(samples.get(`holdfast_refusals_total{code="${code}"}`), 0, code);
+	}
+	for (const code of [1000, 1001, 1006, 1009, 1013, 4401, 4403, 4404, 'other']) {
+		assert.equal(samples.get(`holdfast_closes_total{code="${code}"}`), 0, String(code));
+	}
 	assert.equal(samples.get('process_open_fds'), readdirSync(`/proc/${server.pid}/fd`).length);
 	assert.ok(samples.get('process_resident_memory_bytes') > 1 << 20);
 	assert.ok(Math.abs(samples.get('process_start_time_seconds') - Date.now() / 1000) < 600);
