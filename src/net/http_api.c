@@ -468,7 +468,7 @@ void http_route(struct conn *conn)
 	const char *path = conn->http->path;
 	const struct route *route = find_route(path);
 	const char *rest;
-	size_t len;
+	size_t len = 0;
 	const char *id = find_id(conn, &len, &rest);
 	if (conn->server->is_draining && !is_probe(route)) {
 		if (http_wants_sse(conn) && path[1] != 'd') {
