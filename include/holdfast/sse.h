@@ -14,6 +14,13 @@
 /* Room for an id: an epoch, a hyphen, a seq. */
 #define SSE_ID_MAX 40
 
+/*
+ * What ends a chunk of HTTP (RFC 9112, section 7.1). It is in memory behind the bytes of each frame
+ * for streams, beyond their length, so that a frame and its end are sent in one piece.
+ */
+#define SSE_CHUNK_END      "\r\n"
+#define SSE_CHUNK_END_SIZE 2
+
 /** The position of a client, which has everything up to this event. */
 struct sse_position {
 	bool has_epoch;
@@ -49,8 +56,8 @@ struct frame *sse_comment(void);
 
 /**
  * Returns the bytes of a stream's frame as a piece of a gzip stream (after GZIP_HEAD, before
- * gzip_end_append()), the same for every receiver; like the text, they follow FRAME_HEADROOM bytes.
- * Packed once, and borrowed as long as the frame lives.
+ * gzip_end_append()), the same for every receiver; like the text, they follow FRAME_HEADROOM bytes and
+ * have SSE_CHUNK_END behind them. Packed once, and borrowed as long as the frame lives.
  */
 const struct buffer *sse_packed(struct frame *frame, struct deflater *deflater);
 

@@ -274,7 +274,6 @@ void server_forget_searches(struct server *server);
 struct sse_stream {
 	bool packs; /* it is compressed */
 	bool is_chunked;
-	bool has_begun; /* a chunk was sent */
 	struct gzip_end end;
 	int64_t spoken_ms; /* when something was last sent, on the loop's clock */
 	int64_t looked_ms; /* when `taken` was last compared, on the loop's clock */

@@ -37,14 +37,13 @@ static void handle_sent(void *frame)
 	frame_unref(frame);
 }
 
-/* Room in front of a frame for the head of a chunk: "\r\n", the size and "\r\n". */
+/* Room in front of a frame for the head of a chunk: the size and "\r\n". */
 #define CHUNK_HEAD_MAX 24
 _Static_assert(CHUNK_HEAD_MAX <= FRAME_HEADROOM, "a frame has room for the head of a chunk");
 
 /**
- * Sends bytes that have FRAME_HEADROOM in front of them. The CRLF that ends a chunk is sent in
- * front of the next one, so that the frame's bytes are the same for every receiver (RFC 9112,
- * section 7.1).
+ * Sends bytes that have FRAME_HEADROOM in front of them and SSE_CHUNK_END behind them, as a whole
+ * chunk: many clients deliver a chunk only once they have read its end.
  */
 static void put_chunk(struct conn *conn, struct frame *frame, const struct buffer *bytes)
 {
@@ -55,13 +54,11 @@ static void put_chunk(struct conn *conn, struct frame *frame, const struct buffe
 		return; /* a page without events; an empty chunk would end the body */
 	}
 	if (conn->sse->is_chunked) {
-		size_t n = (size_t)snprintf(head, sizeof(head), "\r\n%zx\r\n", len);
-		size_t skipped = conn->sse->has_begun ? 0 : 2; /* the first ends no other chunk */
+		size_t n = (size_t)snprintf(head, sizeof(head), "%zx\r\n", len);
 		memcpy(begin - n, head, n);
-		begin -= n - skipped;
-		len += n - skipped;
+		begin -= n;
+		len += n + SSE_CHUNK_END_SIZE;
 	}
-	conn->sse->has_begun = true;
 	conn_put_later(conn, begin, len, handle_sent, frame_ref(frame));
 }
 
@@ -101,8 +98,7 @@ void sse_end(struct conn *conn)
 		buffer_finish(&end);
 	}
 	if (conn->sse->is_chunked) {
-		conn_put(conn, conn->sse->has_begun ? "\r\n0\r\n\r\n" : "0\r\n\r\n",
-			conn->sse->has_begun ? 7 : 5);
+		conn_put(conn, "0\r\n\r\n", 5);
 	}
 	conn->ws->is_deaf = true;
 	conn->phase = PHASE_LINGER;

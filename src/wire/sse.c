@@ -48,6 +48,23 @@ static struct frame *begin(size_t size_hint)
 	return frame;
 }
 
+/**
+ * Puts the end of a chunk behind the bytes, beyond their length: once, as other threads may send
+ * them from now on.
+ */
+static void put_chunk_end(struct buffer *bytes)
+{
+	buffer_append(bytes, SSE_CHUNK_END, SSE_CHUNK_END_SIZE);
+	bytes->len -= SSE_CHUNK_END_SIZE;
+}
+
+/** Ends what begin() began. */
+static struct frame *end(struct frame *frame)
+{
+	put_chunk_end(&frame->buf);
+	return frame;
+}
+
 static void put_text(struct buffer *out, const char *text)
 {
 	buffer_append_str(out, text);
@@ -120,7 +137,7 @@ struct frame *sse_events(struct event **events, size_t count, enum event_format 
 	for (size_t i = 0; i < count; i++) {
 		put_event(&frame->buf, events[i], format, hide, epoch);
 	}
-	return frame;
+	return end(frame);
 }
 
 static void put_reset(struct buffer *out, const struct loaded_frame *page)
@@ -158,7 +175,7 @@ struct frame *sse_loaded(const struct loaded_frame *page, const uint64_t *from)
 	if (page->open.seq) {
 		put_open(&frame->buf, &page->open);
 	}
-	return frame;
+	return end(frame);
 }
 
 struct frame *sse_live(uint64_t epoch, uint64_t max_seq)
@@ -167,28 +184,28 @@ struct frame *sse_live(uint64_t epoch, uint64_t max_seq)
 	buffer_printf(&frame->buf,
 		"event: live\ndata: {\"epoch\":\"%016llx\",\"max_seq\":%llu}\n\n",
 		(unsigned long long)epoch, (unsigned long long)max_seq);
-	return frame;
+	return end(frame);
 }
 
 struct frame *sse_text(const char *text, size_t len)
 {
 	struct frame *frame = begin(len);
 	buffer_append(&frame->buf, text, len);
-	return frame;
+	return end(frame);
 }
 
 struct frame *sse_retry(int64_t ms)
 {
 	struct frame *frame = begin(32);
 	buffer_printf(&frame->buf, "retry: %lld\n\n", (long long)ms);
-	return frame;
+	return end(frame);
 }
 
 struct frame *sse_comment(void)
 {
 	struct frame *frame = begin(8);
 	put_text(&frame->buf, ":\n\n");
-	return frame;
+	return end(frame);
 }
 
 /* --- frames of sockets --- */
@@ -232,7 +249,7 @@ struct frame *sse_frame(struct frame *frame)
 		put_event_name(out, type, type_len);
 	}
 	put_data(out, data, len);
-	return frame->sse;
+	return end(frame->sse);
 }
 
 /* --- gzip --- */
@@ -267,6 +284,7 @@ static void pack(struct frame *frame, struct deflater *deflater)
 		buffer_append(out, headroom, sizeof(headroom));
 		put_stored(out, frame_text(frame), len);
 	}
+	put_chunk_end(out);
 }
 
 const struct buffer *sse_packed(struct frame *frame, struct deflater *deflater)
