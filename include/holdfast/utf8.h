@@ -35,6 +35,15 @@ static inline bool utf8_is_whole(const struct utf8_state *state)
 	return !state->left;
 }
 
+/** Returns the code point of the character at `text`, whose length utf8_length() has given. */
+uint32_t utf8_decode(const char *text, size_t len);
+/**
+ * Whether a character is invisible or changes how the text around it is shown: control characters,
+ * those that change the direction of text, line separators, tags, fillers. Joiners (U+200C, U+200D)
+ * and variation selectors up to U+FE0F are not: some languages and emoji need them.
+ */
+bool utf8_is_hidden(uint32_t code);
+
 /** Whether the byte is not a continuation byte. */
 static inline bool utf8_is_start(char byte)
 {

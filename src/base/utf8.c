@@ -108,3 +108,27 @@ size_t utf8_ceil(const char *text, size_t text_len, size_t len)
 	}
 	return len < text_len ? len : text_len;
 }
+
+uint32_t utf8_decode(const char *text, size_t len)
+{
+	static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+	uint32_t code = (unsigned char)text[0] & first[len];
+	for (size_t i = 1; i < len; i++) {
+		code = code << 6 | ((unsigned char)text[i] & 0x3f);
+	}
+	return code;
+}
+
+bool utf8_is_hidden(uint32_t code)
+{
+	static const uint32_t ranges[][2] = {{0, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x34f, 0x34f},
+		{0x61c, 0x61c}, {0x115f, 0x1160}, {0x17b4, 0x17b5}, {0x180e, 0x180e},
+		{0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+		{0x3164, 0x3164}, {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xfffb},
+		{0xe0000, 0xe0fff}};
+	size_t i = 0;
+	while (i < sizeof(ranges) / sizeof(ranges[0]) && code > ranges[i][1]) {
+		i++;
+	}
+	return i < sizeof(ranges) / sizeof(ranges[0]) && code >= ranges[i][0];
+}
