@@ -63,9 +63,25 @@ bool diag_limit_take(struct diag_limit *limit, int64_t now_ms, uint64_t *ret_lef
  */
 bool diag_rate_take(
 	struct diag_rate *r, unsigned per_minute, uint64_t now_ms, unsigned *ret_dropped);
+
+/* --- what a terminal may get --- */
+
 /**
- * Appends text made safe for a terminal: no escape sequences, no control characters, valid UTF-8.
+ * Returns the length of the character that begins the text if a terminal must not get it, or 0: an
+ * invalid byte, a control character (newlines and tabs too), or one that is invisible or changes
+ * how others are shown (utf8_is_hidden()). All that shows text of others asks here.
+ */
+size_t diag_unsafe(const char *text, size_t len);
+/**
+ * Appends text made safe for a terminal, in one line: no escape sequences, no control characters,
+ * nothing invisible, valid UTF-8.
  */
 void diag_clean(struct buffer *out, const char *text, size_t len);
+/** Likewise, JSON without a change of its values: what a terminal must not get is escaped. */
+void diag_clean_json(struct buffer *out, const char *json, size_t len);
+/** Prints a line on stdout, made safe by diag_clean(): what a command answers. */
+__attribute__((format(printf, 1, 2))) void diag_print(const char *fmt, ...);
+/** Likewise JSON, made safe by diag_clean_json(). */
+void diag_print_json(const char *json, size_t len);
 
 #endif

@@ -1,8 +1,11 @@
-/* Makes untrusted text safe for a terminal. */
+/* Makes untrusted text safe for a terminal, as text or as JSON. */
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 #include "holdfast/utf8.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /**
@@ -34,23 +37,87 @@ static size_t escape_length(const char *text, size_t len)
 	return 2;
 }
 
-void diag_clean(struct buffer *out, const char *text, size_t len)
+size_t diag_unsafe(const char *text, size_t len)
+{
+	unsigned char c = len ? (unsigned char)text[0] : ' ';
+	if (c >= 0x20 && c < 0x7f) {
+		return 0;
+	}
+	size_t n = utf8_length(text, len);
+	return !n ? 1 : utf8_is_hidden(utf8_decode(text, n)) ? n : 0;
+}
+
+/** Returns the length of what begins the text and is safe. */
+static size_t safe_length(const char *text, size_t len)
 {
 	size_t i = 0;
-	while (i < len) {
-		unsigned char c = (unsigned char)text[i];
-		size_t n = utf8_length(text + i, len - i);
-		if (c == 0x1b) {
+	while (i < len && !diag_unsafe(text + i, len - i)) {
+		i += (unsigned char)text[i] < 0x80 ? 1 : utf8_length(text + i, len - i);
+	}
+	return i;
+}
+
+void diag_clean(struct buffer *out, const char *text, size_t len)
+{
+	for (size_t i = 0; i < len;) {
+		size_t safe = safe_length(text + i, len - i);
+		buffer_append(out, text + i, safe);
+		i += safe;
+		size_t n = diag_unsafe(text + i, len - i);
+		if (n == 1 && text[i] == 0x1b) {
 			n = escape_length(text + i, len - i);
-		} else if (n == 0) {
-			buffer_append_char(out, '?');
-			n = 1;
-		} else if (c < 0x20 || c == 0x7f) {
-			buffer_append_char(out, ' ');
-		} else if (n != 2 || c != 0xc2 || (unsigned char)text[i + 1] >= 0xa0) {
-			/* Drops the C1 control characters, CSI among them. */
-			buffer_append(out, text + i, n);
+		} else if (n == 1) {
+			buffer_append_char(out, (unsigned char)text[i] < 0x80 ? ' ' : '?');
 		}
 		i += n;
 	}
+}
+
+void diag_clean_json(struct buffer *out, const char *json, size_t len)
+{
+	for (size_t i = 0; i < len;) {
+		size_t safe = safe_length(json + i, len - i);
+		buffer_append(out, json + i, safe);
+		i += safe;
+		size_t n = diag_unsafe(json + i, len - i);
+		unsigned char c = n ? (unsigned char)json[i] : 0;
+		uint32_t code = n && utf8_length(json + i, n) ? utf8_decode(json + i, n) : 0xfffd;
+		if (n && c < 0x20) { /* between two values, not in a string */
+			buffer_append_char(out, ' ');
+		} else if (n && code > 0xffff) {
+			code -= 0x10000;
+			buffer_printf(out, "\\u%04x\\u%04x", 0xd800 + (code >> 10),
+				0xdc00 + (code & 0x3ff));
+		} else if (n) {
+			buffer_printf(out, "\\u%04x", code);
+		}
+		i += n;
+	}
+}
+
+void diag_print(const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+	struct buffer out = {0};
+	va_start(args, fmt);
+	int len = vasprintf(&text, fmt, args);
+	va_end(args);
+	if (len < 0) {
+		abort();
+	}
+	diag_clean(&out, text, (size_t)len);
+	buffer_append_char(&out, '\n');
+	fwrite(out.data, 1, out.len, stdout);
+	buffer_finish(&out);
+	free(text);
+}
+
+void diag_print_json(const char *json, size_t len)
+{
+	struct buffer out = {0};
+	diag_clean_json(&out, json, len);
+	buffer_append_char(&out, '\n');
+	fwrite(out.data, 1, out.len, stdout);
+	buffer_finish(&out);
 }

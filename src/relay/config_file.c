@@ -128,7 +128,7 @@ void config_append_value(struct buffer *out, bool is_secret, const char *value)
 
 static void print(const struct option *option, const char *value, const char *source)
 {
-	printf("%-18s  %-40s  %s\n", option->flag + 2, value, source);
+	diag_print("%-18s  %-40s  %s", option->flag + 2, value, source);
 }
 
 static bool print_env(const struct option *option, bool is_secret)

@@ -9,23 +9,6 @@
 
 /* --- characters --- */
 
-static wchar_t decode(const char *bytes, size_t len)
-{
-	static const unsigned char masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-	uint32_t code = (unsigned char)bytes[0] & masks[len];
-	for (size_t i = 1; i < len; i++) {
-		code = code << 6 | ((unsigned char)bytes[i] & 0x3f);
-	}
-	return (wchar_t)code;
-}
-
-/** Bidirectional controls and line separators, which are dropped. */
-static bool is_hidden(wchar_t code)
-{
-	return code == 0x061c || code == 0x200e || code == 0x200f ||
-	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-}
-
 static void add_cell(
 	struct terminal_text *text, unsigned style, const char *bytes, size_t len, int width)
 {
@@ -45,11 +28,8 @@ void terminal_text_add(struct terminal_text *text, unsigned style, const char *b
 	diag_clean(&clean, bytes, len);
 	for (size_t i = 0; i < clean.len;) {
 		size_t n = utf8_length(clean.data + i, clean.len - i);
-		wchar_t code = decode(clean.data + i, n);
-		int width = wcwidth(code);
-		if (!is_hidden(code)) {
-			add_cell(text, style, clean.data + i, n, width < 0 ? 1 : width);
-		}
+		int width = wcwidth((wchar_t)utf8_decode(clean.data + i, n));
+		add_cell(text, style, clean.data + i, n, width < 0 ? 1 : width);
 		i += n;
 	}
 	buffer_finish(&clean);

@@ -340,7 +340,8 @@ static int make(const struct backup *b, const char *name)
 		code = r < 0 ? TOOL_FAILED : code;
 	}
 	if (code != TOOL_FAILED) {
-		printf("%s: %llu sessions, %llu of them as in the last backup; %llu bytes written\n",
+		diag_print(
+			"%s: %llu sessions, %llu of them as in the last backup; %llu bytes written",
 			to, (unsigned long long)done.sessions, (unsigned long long)done.linked,
 			(unsigned long long)done.bytes);
 		code = remove_old(b) < 0 ? TOOL_FAILED : code;

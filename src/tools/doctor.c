@@ -28,7 +28,7 @@ static void tell(void *arg, enum store_finding finding, const char *text)
 {
 	static const char *const names[] = {
 		[FINDING_GOOD] = "ok", [FINDING_WARNING] = "warning", [FINDING_BAD] = "bad"};
-	printf("%-8s %s\n", names[finding], text);
+	diag_print("%-8s %s", names[finding], text);
 }
 
 int tool_doctor(int argc, char **argv)

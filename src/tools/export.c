@@ -4,6 +4,7 @@
 
 #include "transcript.h"
 
+#include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 #include "holdfast/session.h"
 #include "holdfast/store_database.h"
@@ -46,6 +47,7 @@ struct export
 	uint64_t last; /* the second pass ends where the first did, though the log may have grown */
 	uint64_t damaged;
 	struct transcript *transcript; /* NULL: jsonl */
+	struct buffer json; /* an event as it is written */
 };
 
 typedef void (*visit_event)(struct export *ex, const char *line, const struct event_view *view);
@@ -118,8 +120,10 @@ static int each_event(struct export *ex, visit_event visit, bool is_first)
 /** Writes the line without its last member, the checksum. */
 static void write_json(struct export *ex, const char *line, const struct event_view *view)
 {
-	fwrite(line, 1, (size_t)(view->data - line) + view->data_len, stdout);
-	fwrite("}\n", 1, 2, stdout);
+	buffer_clear(&ex->json);
+	buffer_append(&ex->json, line, (size_t)(view->data - line) + view->data_len);
+	buffer_append_char(&ex->json, '}');
+	diag_print_json(ex->json.data, ex->json.len);
 }
 
 static void look(struct export *ex, const char *line, const struct event_view *view)
@@ -263,6 +267,8 @@ int tool_export(int argc, char **argv)
 		return TOOL_FAILED;
 	}
 	ex.id = words[1];
-	return offline_is_address(words[0]) ? run_on_database(&ex, words[0], markdown)
-					    : run_on_files(&ex, words[0], markdown);
+	int code = offline_is_address(words[0]) ? run_on_database(&ex, words[0], markdown)
+						: run_on_files(&ex, words[0], markdown);
+	buffer_finish(&ex.json);
+	return code;
 }

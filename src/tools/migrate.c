@@ -162,7 +162,7 @@ static void handle_moved(void *owner, const char *id, uint64_t events, bool is_n
 {
 	const struct migration *migration = owner;
 	if (!migration->progress.is_shown) {
-		printf("%s: %llu event%s, %s\n", id, (unsigned long long)events,
+		diag_print("%s: %llu event%s, %s", id, (unsigned long long)events,
 			events == 1 ? "" : "s", is_new ? "moved" : "there already");
 		fflush(stdout);
 	}
@@ -180,7 +180,8 @@ static int finish(const struct migration *migration, struct store_migrate *store
 
 static void print_counts(const struct migration *migration, const struct store_migrate_counts *done)
 {
-	printf("%s: %llu sessions with %llu events and %llu blobs, all read back; %llu of them were there already\n",
+	diag_print(
+		"%s: %llu sessions with %llu events and %llu blobs, all read back; %llu of them were there already",
 		migration->to, (unsigned long long)done->sessions, (unsigned long long)done->events,
 		(unsigned long long)done->blobs, (unsigned long long)done->kept);
 }

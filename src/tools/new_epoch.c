@@ -61,7 +61,7 @@ static int change_one(struct session_table *sessions, const char *id, bool tells
 	struct session *session = session_table_get(sessions, id, strlen(id));
 	int r = session ? session_change_epoch(session, &old, &fresh) : -ENOENT;
 	if (r == 0 && tells) {
-		printf("%s %016" PRIx64 " %016" PRIx64 "\n", id, old, fresh);
+		diag_print("%s %016" PRIx64 " %016" PRIx64, id, old, fresh);
 	} else if (r < 0) {
 		diag(DIAG_ERROR,
 			"session %s keeps its epoch: %s. Those above have new ones; run this again when it can be written",

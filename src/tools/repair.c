@@ -59,8 +59,8 @@ static void tell(struct repair *repair, const char *id, uint64_t epoch)
 	struct store_repaired damage;
 	if (session_table_get_repair(repair->sessions, id, &damage)) {
 		repair->lost += damage.lost;
-		printf("%s: %s; %" PRIu64 " lost, %" PRIu64
-		       " from the journal; new epoch %016" PRIx64 "\n",
+		diag_print("%s: %s; %" PRIu64 " lost, %" PRIu64
+			   " from the journal; new epoch %016" PRIx64,
 			id, damage.why, damage.lost, damage.found, epoch);
 		fflush(stdout);
 	}

@@ -268,7 +268,7 @@ static int play(struct player *player, const char *session, bool create)
 	}
 	progress_end(&player->progress);
 	if (r == 0) {
-		printf("%s\n", player->session);
+		diag_print("%s", player->session);
 		diag(DIAG_INFO, "played %llu inputs; the session's max_seq is %lld",
 			(unsigned long long)player->inputs, (long long)player->max_seq);
 	}

@@ -167,7 +167,7 @@ static int restore(const char *backup, const char *dir, bool keeps_secrets)
 	}
 	if (code != TOOL_FAILED) {
 		remove_mark(dir);
-		printf("%s: %llu sessions from %s, each with a new epoch\n", dir,
+		diag_print("%s: %llu sessions from %s, each with a new epoch", dir,
 			(unsigned long long)done.sessions, backup);
 	}
 	free(partial);

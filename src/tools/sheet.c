@@ -1,5 +1,6 @@
 #include "sheet.h"
 
+#include "holdfast/diag.h"
 #include "holdfast/utf8.h"
 
 #include <string.h>
@@ -29,31 +30,21 @@ void sheet_begin(struct sheet *sheet, enum sheet_kind kind)
 	sheet->last = kind;
 }
 
-/** Returns the length of the control character that begins the text (C0, DEL, C1), or 0. */
-static size_t control_length(const char *text, size_t len)
-{
-	unsigned char c = (unsigned char)text[0];
-	if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
-		return 1;
-	}
-	bool is_c1 = c == 0xc2 && len > 1 && (unsigned char)text[1] < 0xa0;
-	return is_c1 ? 2 : 0;
-}
-
 void sheet_text(struct sheet *sheet, const char *text, size_t len)
 {
 	size_t plain = 0;
 	for (size_t i = 0; i < len;) {
-		size_t control = control_length(text + i, len - i);
-		if (!control) {
-			i++;
+		size_t unsafe = diag_unsafe(text + i, len - i);
+		if (!unsafe || text[i] == '\n' || text[i] == '\t') {
+			i += unsafe ? 1 : utf8_length(text + i, len - i);
 			continue;
 		}
 		put(sheet, text + plain, i - plain);
-		if (text[i] != '\r') {
+		bool is_control = unsafe == 1 || utf8_decode(text + i, unsafe) < 0xa0;
+		if (is_control && text[i] != '\r') {
 			sheet_mark(sheet, UTF8_REPLACEMENT);
 		}
-		i += control;
+		i += unsafe;
 		plain = i;
 	}
 	put(sheet, text + plain, len - plain);
@@ -61,15 +52,16 @@ void sheet_text(struct sheet *sheet, const char *text, size_t len)
 
 void sheet_plain(struct sheet *sheet, const char *text)
 {
-	for (; *text; text++) {
-		if (strchr("\\`*_[]<>|~", *text)) {
+	while (*text) {
+		size_t len = strcspn(text, "\n\t\r\\`*_[]<>|~");
+		sheet_text(sheet, text, len);
+		text += len;
+		if (*text && strchr("\\`*_[]<>|~", *text)) {
 			put(sheet, "\\", 1);
-		}
-		if (*text == '\n' || *text == '\t' || *text == '\r') {
+			put(sheet, text++, 1);
+		} else if (*text) {
 			put(sheet, " ", 1);
-		} else {
-			sheet_text(sheet, text, control_length(text, 2) == 2 ? 2 : 1);
-			text += control_length(text, 2) == 2;
+			text++;
 		}
 	}
 }

@@ -1,5 +1,6 @@
 /*
- * Writes markdown: blocks with blank lines between them, without control characters.
+ * Writes markdown: blocks with blank lines between them, without what a terminal must not get
+ * (diag_unsafe()).
  */
 #ifndef HOLDFAST_SHEET_H
 #define HOLDFAST_SHEET_H
@@ -19,7 +20,10 @@ struct sheet {
 
 /** Begins a block, after a blank line. */
 void sheet_begin(struct sheet *sheet, enum sheet_kind kind);
-/** Appends markdown as it is. Control characters become U+FFFD; carriage returns are dropped. */
+/**
+ * Appends markdown as it is. Control characters become U+FFFD; carriage returns and what is
+ * invisible are dropped.
+ */
 void sheet_text(struct sheet *sheet, const char *text, size_t len);
 /** Appends markdown of our own. */
 void sheet_mark(struct sheet *sheet, const char *markdown);

@@ -3,6 +3,7 @@
 #include "tools_internal.h"
 
 #include "holdfast/access.h"
+#include "holdfast/buffer.h"
 #include "holdfast/clock.h"
 #include "holdfast/diag.h"
 
@@ -147,7 +148,7 @@ static int print_token(const char *values[], const json_t *sessions, const char 
 		return fail(
 			"the server's address is unknown: no server has been started with this data directory, or it listens on a unix socket only and has no --url");
 	}
-	printf("%s%s%s%s%s\n", url ? url : "",
+	diag_print("%s%s%s%s%s", url ? url : "",
 		!url     ? ""
 		: is_one ? "/#share="
 			 : "/#token=",
@@ -188,14 +189,14 @@ static int create(const char *values[], json_t *sessions)
 
 /* --- list --- */
 
-static void print_time(double seconds)
+/** Writes a time, in seconds since 1970. */
+static const char *write_time(char text[32], double seconds)
 {
-	char text[32];
 	time_t time = (time_t)seconds;
 	struct tm tm;
 	gmtime_r(&time, &tm);
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	printf("%s", text);
+	strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return text;
 }
 
 struct listing {
@@ -230,13 +231,19 @@ static void print_made(const struct listing *listing, const json_t *made)
 	double iat = json_number_value(json_object_get(made, "iat"));
 	double before = json_number_value(json_object_get(listing->before, sub ? sub : ""));
 	bool is_revoked = json_object_get(listing->revoked, jti ? jti : "") || iat * 1000 < before;
-	printf("%s  %-10s  %s  until ", jti ? jti : "-",
-		json_string_value(json_object_get(own, "role")), sub ? sub : "-");
-	print_time(exp);
+	char until[32];
+	struct buffer where = {0};
 	for (size_t i = 0; i < json_array_size(sessions); i++) {
-		printf("%s%s", i ? "," : "  ", json_string_value(json_array_get(sessions, i)));
+		buffer_printf(&where, "%s%s", i ? "," : "  ",
+			json_string_value(json_array_get(sessions, i)));
 	}
-	printf("%s\n", is_revoked ? "  revoked" : exp * 1000 < (double)now_ms() ? "  ended" : "");
+	diag_print("%s  %-10s  %s  until %s%s%s", jti ? jti : "-",
+		json_string_value(json_object_get(own, "role")), sub ? sub : "-",
+		write_time(until, exp), buffer_cstr(&where),
+		is_revoked                      ? "  revoked"
+		: exp * 1000 < (double)now_ms() ? "  ended"
+						: "");
+	buffer_finish(&where);
 }
 
 static int list(const char *values[])

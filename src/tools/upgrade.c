@@ -58,7 +58,7 @@ static void see(void *owner, const struct store_outdated *found)
 			is_later ? "a later" : "an earlier",
 			is_later ? "install a newer holdfast" : "it cannot be upgraded now");
 	} else if (upgrade->is_dry) {
-		printf("%s: %s %" PRIu64 ", the newest is %" PRIu64 "\n", found->place, found->what,
+		diag_print("%s: %s %" PRIu64 ", the newest is %" PRIu64, found->place, found->what,
 			found->has, found->newest);
 	}
 }
@@ -161,7 +161,8 @@ static int run(const char *dir, bool is_dry)
 	if (r < 0) {
 		return TOOL_FAILED;
 	}
-	printf("%zu journal segment%s and %zu session%s were in earlier formats; everything is in the newest now\n",
+	diag_print(
+		"%zu journal segment%s and %zu session%s were in earlier formats; everything is in the newest now",
 		found.segments, found.segments == 1 ? "" : "s", found.sessions,
 		found.sessions == 1 ? "" : "s");
 	return 0;

@@ -69,7 +69,7 @@ int tool_url(int argc, char **argv)
 			"no server has been started with the data directory %s, or it listens on a unix socket only. Give the directory of serve --data, or --url URL",
 			values[DATA]);
 	} else if (tool_find_token(NULL, values[DATA], &token) == 0) {
-		printf("%s/#token=%s\n", url, token);
+		diag_print("%s/#token=%s", url, token);
 	}
 	r = token ? 0 : TOOL_FAILED;
 	free(token);

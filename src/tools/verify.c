@@ -31,7 +31,7 @@ static void print_finding(
 	struct progress *progress, const char *kind, const char *place, const char *what)
 {
 	progress_hide(progress);
-	printf("%s%s: %s\n", kind, place, what);
+	diag_print("%s%s: %s", kind, place, what);
 	fflush(stdout);
 }
 

@@ -17,15 +17,11 @@ struct view {
 /** Prints each line of a text after `front`, made safe for a terminal. */
 static void print_lines(const char *front, const char *text)
 {
-	struct buffer clean = {0};
 	while (text && *text) {
 		size_t len = strcspn(text, "\n");
-		buffer_clear(&clean);
-		diag_clean(&clean, text, len);
-		printf("%s%s\n", front, buffer_cstr(&clean));
+		diag_print("%s%.*s", front, (int)len, text);
 		text += len + (text[len] == '\n');
 	}
-	buffer_finish(&clean);
 }
 
 static const char *text_of(const json_t *data, const char *name)

@@ -36,7 +36,7 @@ static bool show_event(void *owner, const json_t *event)
 static bool write_line(const json_t *json, const struct json_numbers *numbers)
 {
 	char *text = json_text(json, numbers);
-	puts(text);
+	diag_print_json(text, strlen(text));
 	free(text);
 	return fflush(stdout) == 0;
 }
@@ -101,7 +101,7 @@ static void print_session(const json_t *session, int id_width)
 	const char *text = text_of(session, "title");
 	diag_clean(&title, text ? text : "", text ? strlen(text) : 0);
 	diag_clean(&status, word ? word : "", word ? strlen(word) : 0);
-	printf("%-*s  %-8s  %8" JSON_INTEGER_FORMAT "  %s%s%s\n", id_width, id_of(session),
+	diag_print("%-*s  %-8s  %8" JSON_INTEGER_FORMAT "  %s%s%s", id_width, id_of(session),
 		buffer_cstr(&status), json_integer_value(json_object_get(session, "max_seq")), when,
 		title.len ? "  " : "", buffer_cstr(&title));
 	buffer_finish(&title);

@@ -105,7 +105,7 @@ test('a question is shown with its answers, and which of them was given', async 
 
 test('nothing of an agent is obeyed by the terminal', async (t) => {
 	const { server, watch } = await begin(t);
-	const evil = '\u001b[2J\u001b]0;owned\u0007\u009b31m\u202egnol\u0008\u0007x';
+	const evil = '\u001b[2J\u001b]0;owned\u0007\u009b31m\u202egnol\u0008\u0007\u061c\u200b\u{e0041}x';
 	await post(server, 's', [
 		input.text(`# ${evil}\n\n- ${evil} \`${evil}\`\n\n\`\`\`${evil}\n${evil}\n\`\`\`\n\n| ${evil} |\n|---|\n| ${evil} |\n\n[a](http://x.example/${evil}) &#27;[31m\n\n`),
 		call(evil, { title: evil, status: 'pending' }), update(evil, { status: 'completed', content: [{ type: 'content', content: { type: 'text', text: `${evil}\n${evil}` } }] }),
@@ -117,7 +117,7 @@ test('nothing of an agent is obeyed by the terminal', async (t) => {
 	await shows(watch, 'the end');
 	const rest = watch.shown().replace(styles, '');
 	assert.match(rest, /gnol/);
-	assert.doesNotMatch(rest, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/);
+	assert.doesNotMatch(rest, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e0fff}]/u);
 	assert.doesNotMatch(rest, /owned/);
 	await watch.stop();
 });

@@ -1,3 +1,4 @@
+#include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 
 #include <setjmp.h>
@@ -82,6 +83,32 @@ static void text_from_outside_makes_no_line_and_no_colour(void **state)
 				  "holdfast: got a holdfast: error: bc31md? \n");
 }
 
+/** What is invisible, or changes the order of what is around it, in a line of the log and in JSON. */
+static void hidden_characters_are_left_out(void **state)
+{
+	static const char dirty[] = "a\u202e\u2066\u200f\u061c\u200b\u2028\U000e0041b\u200d\u00e9";
+	static const char json[] = "{\"a\xc2\x9b\":\"\u202e\x7f\U000e0041\u00e9\u200d\\n\"}";
+	struct buffer out = {0};
+	char text[512];
+	int kept;
+	diag_clean(&out, dirty, sizeof(dirty) - 1);
+	assert_string_equal(buffer_cstr(&out), "ab\u200d\u00e9");
+	buffer_clear(&out);
+	diag_clean_json(&out, json, sizeof(json) - 1);
+	assert_string_equal(buffer_cstr(&out),
+		"{\"a\\u009b\":\"\\u202e\\u007f\\udb40\\udc41\u00e9\u200d\\n\"}");
+	buffer_clear(&out);
+	diag_clean_json(&out, "[\n\x9b]", 4);
+	assert_string_equal(buffer_cstr(&out), "[ \\ufffd]");
+	buffer_finish(&out);
+	int fd = begin_catch(&kept);
+	diag_set_json(true);
+	diag(DIAG_WARN, "got %s", dirty);
+	diag_set_json(false);
+	end_catch(fd, kept, text, sizeof(text));
+	assert_non_null(strstr(text, "\"msg\":\"got ab\u200d\u00e9\"}\n"));
+}
+
 static void long_lines_are_cut(void **state)
 {
 	char text[4096];
@@ -103,6 +130,7 @@ int main(void)
 		cmocka_unit_test(one_line_in_ten_seconds),
 		cmocka_unit_test(what_is_left_out_is_counted),
 		cmocka_unit_test(text_from_outside_makes_no_line_and_no_colour),
+		cmocka_unit_test(hidden_characters_are_left_out),
 		cmocka_unit_test(long_lines_are_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
