@@ -58,7 +58,8 @@ void blob_upload_end(struct blob_upload *upload);
 
 struct blob_opening;
 /**
- * `fd` is open for reading, and the callee's; or a negative errno: -ENOENT if no such blob exists.
+ * `fd` is open for reading, and the callee's; or a negative errno: -ENOENT if no such blob exists,
+ * -EBADMSG if it is damaged (its bytes are not those that its name says), which has been logged.
  */
 typedef void blob_opened(void *arg, int fd, const struct blob *blob);
 

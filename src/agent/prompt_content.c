@@ -155,6 +155,8 @@ static void finish(struct prompt_content *reading)
 			blocks ? NULL
 			: reading->status == -ENOENT
 				? "an image or file of the prompt no longer exists"
+			: reading->status == -EBADMSG
+				? "an image or file of the prompt is damaged; send it again"
 				: "an image or file of the prompt cannot be read");
 	}
 	free_reading(reading);

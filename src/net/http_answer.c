@@ -34,6 +34,7 @@ static const char *status_text(unsigned status)
 		{426, "Upgrade Required"},
 		{429, "Too Many Requests"},
 		{431, "Request Header Fields Too Large"},
+		{500, "Internal Server Error"},
 		{501, "Not Implemented"},
 		{503, "Service Unavailable"},
 		{505, "HTTP Version Not Supported"},

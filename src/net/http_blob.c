@@ -251,6 +251,10 @@ static void handle_opened(void *arg, int fd, const struct blob *blob)
 	struct conn *conn = arg;
 	struct buffer headers = {0};
 	conn->http->opening = NULL;
+	if (fd == -EBADMSG) {
+		http_refuse(conn, "blob_damaged", BLOB_DAMAGED);
+		return;
+	}
 	if (fd < 0) {
 		bool is_there = fd != -ENOENT;
 		http_refuse(conn, is_there ? "storage_failed" : "not_found",

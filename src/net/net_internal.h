@@ -565,6 +565,8 @@ struct observer_config ws_observer_config(const struct conn *conn);
 void ws_tell_presence(struct conn *conn);
 
 /* ws_content.c */
+#define BLOB_DAMAGED \
+	"the image or file is damaged on the server's disk, and is not given out; send it to the session again, which repairs it"
 /**
  * Whether a prompt has to wait until its images and files are checked: then the connection is
  * parked, and handles the message again later.

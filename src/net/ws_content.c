@@ -77,6 +77,8 @@ static void handle_opened(void *arg, int fd, const struct blob *blob)
 	} else if (fd == -ENOENT) {
 		refuse(&check->refusal, "unknown_blob",
 			"the session has no image or file %.64s; send it first", blob->name);
+	} else if (fd == -EBADMSG) {
+		refuse(&check->refusal, "blob_damaged", BLOB_DAMAGED);
 	} else {
 		refuse_storage(&check->refusal, STORAGE_EVENTS);
 	}

@@ -116,9 +116,12 @@ int blob_file_open(struct store *store, const struct blob_place *place)
 	}
 	snprintf(path, sizeof(path), "blobs/%s", place->file);
 	int fd = disk->openat(folder, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-	int r = fd < 0 ? -errno : fd;
+	int r = fd < 0 ? -errno : blob_check_opened(&store->blobs, fd, place->file);
 	close(folder);
-	return r;
+	if (fd >= 0 && r < 0) {
+		close(fd);
+	}
+	return r < 0 ? r : fd;
 }
 
 /* --- removing and measuring --- */

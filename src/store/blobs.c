@@ -4,6 +4,7 @@
  */
 #include "store_internal.h"
 
+#include "holdfast/diag.h"
 #include "holdfast/hide.h"
 #include "holdfast/loop.h"
 
@@ -79,6 +80,7 @@ void blobs_init(struct blobs *blobs)
 {
 	blobs->rooms = hash_create();
 	uv_mutex_init(&blobs->names);
+	blobs->seen = blob_seen_create();
 }
 
 static void free_room(void *value, void *arg)
@@ -91,6 +93,7 @@ void blobs_finish(struct blobs *blobs)
 	hash_each(blobs->rooms, free_room, NULL);
 	hash_destroy(blobs->rooms);
 	uv_mutex_destroy(&blobs->names);
+	free(blobs->seen);
 }
 
 uint64_t blob_room_for(uint64_t size)
@@ -210,12 +213,7 @@ static void free_upload(struct blob_upload *upload)
 
 static void take_name(struct blob_upload *upload)
 {
-	unsigned char sum[EVP_MAX_MD_SIZE];
-	unsigned len = 0;
-	EVP_DigestFinal_ex(upload->digest, sum, &len);
-	for (unsigned i = 0; i < len; i++) {
-		snprintf(upload->result.name + 2 * (size_t)i, 3, "%02x", sum[i]);
-	}
+	blob_name_of(upload->digest, upload->result.name);
 	upload->result.mime_type = blob_type(upload->head.data, upload->head.len);
 	name_file(&upload->place, upload->result.name, upload->hide);
 }
@@ -403,11 +401,14 @@ static void open_work(uv_work_t *work)
 	static const unsigned kinds[] = {HIDE_NOTHING, HIDE_TOOLS, HIDE_THOUGHTS};
 	struct blob_opening *opening = work->data;
 	opening->fd = -ENOENT;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && opening->fd == -ENOENT; i++) {
+	/* The same bytes may be there under several names: one that is damaged may have a twin. */
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) &&
+			   (opening->fd == -ENOENT || opening->fd == -EBADMSG);
+		i++) {
 		if (!(kinds[i] & opening->hide)) {
 			name_file(&opening->place, opening->blob.name, kinds[i]);
-			opening->fd =
-				opening->store->engine->blob_open(opening->store, &opening->place);
+			int r = opening->store->engine->blob_open(opening->store, &opening->place);
+			opening->fd = r == -ENOENT ? opening->fd : r;
 		}
 	}
 	int r = opening->fd < 0 ? 0 : look(opening);
@@ -417,10 +418,22 @@ static void open_work(uv_work_t *work)
 	}
 }
 
+static void tell_damaged(const struct blob_opening *opening)
+{
+	struct store *store = opening->store;
+	metrics_add(store->metrics, METRIC_BLOBS_DAMAGED, 1);
+	diag_limited(&store->blobs.warned, DIAG_ERROR,
+		"session %s: the image or file %s is damaged, and nobody gets it. Send it again, or restore it from a backup; holdfast verify names all that are damaged",
+		opening->id, opening->blob.name);
+}
+
 static void open_done(uv_work_t *work, int status)
 {
 	struct blob_opening *opening = work->data;
 	opening->store->jobs--;
+	if (opening->fd == -EBADMSG) {
+		tell_damaged(opening);
+	}
 	if (opening->opened) {
 		opening->opened(opening->arg, opening->fd, &opening->blob);
 	} else if (opening->fd >= 0) {

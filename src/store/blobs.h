@@ -3,7 +3,9 @@
 #define HOLDFAST_STORE_BLOBS_H
 
 #include "holdfast/blobs.h"
+#include "holdfast/diag.h"
 
+#include <openssl/types.h>
 #include <stdatomic.h>
 #include <uv.h>
 
@@ -12,6 +14,7 @@
 /* Blobs are charged to the limits in whole blocks, which bounds the number of small ones. */
 #define BLOB_BLOCK ((uint64_t)4096)
 
+struct blob_seen;
 struct metadata;
 struct prune;
 
@@ -23,6 +26,8 @@ struct blobs {
 	uint64_t kept; /* bytes added since the start */
 	atomic_bool is_closing; /* read by the thread pool */
 	uv_mutex_t names; /* held while a blob's file is moved to its place, or deleted */
+	struct blob_seen *seen; /* files that were checked; with `names` held */
+	struct diag_limit warned; /* of damaged blobs */
 };
 
 /** The session and file of a blob, for use on any thread. */
@@ -41,6 +46,22 @@ uint64_t blob_room_for(uint64_t size);
 void blobs_add(struct store *store, const char *id, int64_t bytes);
 /** The session is about to be freed. */
 void blobs_forget(struct store *store, const char *id);
+
+/* blob_check.c */
+/** Whether `file` is the name of a blob's file: 64 hex digits, and a suffix if it can be hidden. */
+bool blob_file_is_valid(const char *file);
+/** Writes the name of the bytes that `digest` (SHA-256) has taken; ends the digest. */
+void blob_name_of(EVP_MD_CTX *digest, char name[BLOB_NAME_SIZE]);
+/**
+ * Compare bytes, or all of an open file, with the name `file`. Return 0, -EBADMSG if they are not
+ * those that it names, or another negative errno. The file's position stays.
+ */
+int blob_check_bytes(const char *file, const void *bytes, size_t len);
+int blob_check_file(int fd, const char *file);
+/** The same, but reads a file only if it is new or has changed since. Any thread. */
+int blob_check_opened(struct blobs *blobs, int fd, const char *file);
+/** The memory for blob_check_opened(); freed with free(). */
+struct blob_seen *blob_seen_create(void);
 
 /* blob_files.c: the embedded engine's; see engine.h */
 int blob_file_write(

@@ -141,7 +141,10 @@ struct store_engine {
 	int (*blob_keep)(struct store *store, uint64_t number, const struct blob_place *place,
 		bool *ret_is_new);
 	void (*blob_drop)(struct store *store, uint64_t number);
-	/** Returns a descriptor to read the blob from, or a negative errno (-ENOENT). */
+	/**
+	 * Returns a descriptor to read the blob from, whose bytes have been compared with its name.
+	 * -ENOENT if there is none, -EBADMSG if it has other bytes, or another negative errno.
+	 */
 	int (*blob_open)(struct store *store, const struct blob_place *place);
 };
 

@@ -88,7 +88,10 @@ static int keep(struct pg *pg, const struct blob_place *place, const void *bytes
 	PGresult *rows = pg_query(pg,
 		"WITH s AS (SELECT sid FROM holdfast_session WHERE id = $1 AND epoch = $2),"
 		" kept AS (INSERT INTO holdfast_blob (sid, name, bytes) SELECT sid, $3, $4 FROM s"
-		" ON CONFLICT (sid, name) DO UPDATE SET at = excluded.at RETURNING xmax = 0 AS is_new)"
+		" ON CONFLICT (sid, name) DO UPDATE SET at = excluded.at,"
+		/* What is there stays as it is, unless it is damaged. */
+		" bytes = CASE WHEN holdfast_blob.bytes = excluded.bytes"
+		" THEN holdfast_blob.bytes ELSE excluded.bytes END RETURNING xmax = 0 AS is_new)"
 		" SELECT sid, (SELECT count(*) FROM kept WHERE is_new) FROM s",
 		&params);
 	pg_params_finish(&params);
@@ -122,6 +125,22 @@ int pg_blob_keep(
 	return r;
 }
 
+/** Returns a descriptor at the beginning of a file with these bytes. */
+static int make_file(const char *bytes, size_t len)
+{
+	int fd = memfd_create("holdfast-blob", MFD_CLOEXEC);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = disk_write_all(fd, bytes, len);
+	if (r < 0 || lseek(fd, 0, SEEK_SET) < 0) {
+		r = r < 0 ? r : -errno;
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
 int pg_blob_open(struct store *store, const struct blob_place *place)
 {
 	struct pg_params params = {0};
@@ -133,21 +152,14 @@ int pg_blob_open(struct store *store, const struct blob_place *place)
 		" WHERE s.id = $1 AND s.epoch = $2 AND b.name = $3",
 		&params);
 	pg_params_finish(&params);
-	int fd = !rows             ? -EIO
-		 : PQntuples(rows) ? memfd_create("holdfast-blob", MFD_CLOEXEC)
-				   : -ENOENT;
-	if (fd == -1) {
-		fd = -errno;
-	}
-	int r = fd < 0 ? fd
-		       : disk_write_all(
-				 fd, PQgetvalue(rows, 0, 0), (size_t)PQgetlength(rows, 0, 0));
-	if (fd >= 0 && (r < 0 || lseek(fd, 0, SEEK_SET) < 0)) {
-		close(fd);
-		fd = r < 0 ? r : -EIO;
+	int r = !rows ? -EIO : PQntuples(rows) ? 0 : -ENOENT;
+	if (r == 0) {
+		size_t len = (size_t)PQgetlength(rows, 0, 0);
+		r = blob_check_bytes(place->file, PQgetvalue(rows, 0, 0), len);
+		r = r < 0 ? r : make_file(PQgetvalue(rows, 0, 0), len);
 	}
 	PQclear(rows);
-	return fd;
+	return r;
 }
 
 void pg_blobs_finish(struct pg *pg)

@@ -43,7 +43,7 @@ export function png(width = 4, height = 3, [r, g, b] = [200, 40, 90]) {
 const send = async (server, method, path, { headers = {}, body } = {}) => {
 	const answer = await fetch(server.url + path, { method, body, headers: { authorization: `Bearer ${server.token}`, ...headers }, signal: AbortSignal.timeout(30_000 * patience) });
 	const bytes = Buffer.from(await answer.arrayBuffer());
-	const isJson = (answer.headers.get('content-type') ?? '').startsWith('application/json');
+	const isJson = bytes.length > 0 && (answer.headers.get('content-type') ?? '').startsWith('application/json');
 	return { status: answer.status, headers: answer.headers, bytes, body: isJson ? JSON.parse(bytes) : null };
 };
 
