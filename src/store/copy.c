@@ -95,13 +95,26 @@ static int make_dir(int dir_fd, const char *path)
 
 /* --- blobs --- */
 
+/** Whether the earlier copy has the blob, and its bytes are still those of its name. */
+static bool was_copied(const struct copying *c, const char *path)
+{
+	int fd = c->before_sessions_fd < 0 ? -1
+					   : disk->openat(c->before_sessions_fd, path,
+						     O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+	bool is_good = fd >= 0 && blob_check_file(fd, strrchr(path, '/') + 1) == 0;
+	if (fd >= 0) {
+		close(fd);
+	}
+	return is_good;
+}
+
 static int copy_blob(struct copying *c, const char *path)
 {
 	struct stat st;
-	if (fstatat(c->to_sessions_fd, path, &st, 0) == 0) {
+	if (fstatat(c->to_sessions_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		return 0; /* the name is the hash of the contents */
 	}
-	if (c->before_sessions_fd >= 0 &&
+	if (was_copied(c, path) &&
 		linkat(c->before_sessions_fd, path, c->to_sessions_fd, path, 0) == 0) {
 		return 0;
 	}

@@ -8,6 +8,7 @@
 #include "holdfast/diag.h"
 #include "holdfast/session.h"
 #include "holdfast/store_files.h"
+#include "holdfast/store_set_aside.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,10 +21,11 @@ static const struct command command = {
 	.help = "Repairs damaged sessions, one or all, also those that the server has moved to set-aside/. An event whose\n"
 		"line is damaged is taken from the journal if that has it. In place of any other the log gets an event of\n"
 		"the type x-holdfast-gap, with the same number. The session gets a new epoch, so that clients load it again.\n"
+		"An image or file whose bytes are damaged is moved to set-aside/: nobody gets it before, either.\n"
 		"The damaged files stay in set-aside/; remove them when you do not need them any more.\n\n"
 		"Stop the server first. If repair is interrupted, run it again. It prints a line for each session that was\n"
 		"damaged: id, what was wrong, how many events are lost, how many the journal had, the new epoch.\n\n"
-		"Exit codes: 0 nothing was damaged, or no event is lost; 1 events are lost; 2 failed.\n",
+		"Exit codes: 0 nothing was damaged, or nothing is lost; 1 events or images are lost; 2 failed.\n",
 	.words_min = 1,
 	.words_max = 2,
 };
@@ -35,6 +37,7 @@ struct repair {
 	size_t count;
 	bool is_known; /* `only` exists */
 	uint64_t lost;
+	uint64_t moved; /* images and files */
 };
 
 static void pick(const struct session_object *object, void *arg)
@@ -103,7 +106,27 @@ static int repair_all(struct repair *repair)
 	return r;
 }
 
-static int repair_opened(struct session_table *sessions, const char *only, uint64_t *ret_lost)
+static void tell_moved(void *owner, const char *what, const char *to)
+{
+	struct repair *repair = owner;
+	repair->moved++;
+	printf("%s is damaged, and was moved to %s\n", what, to);
+	fflush(stdout);
+}
+
+static int set_aside(struct repair *repair, const char *dir)
+{
+	char *why = NULL;
+	int r = store_set_aside(dir, repair->only, tell_moved, repair, &why);
+	if (r < 0) {
+		diag(DIAG_ERROR, "%s", why ? why : strerror(-r));
+	}
+	free(why);
+	return r;
+}
+
+static int repair_opened(
+	struct session_table *sessions, const char *dir, const char *only, uint64_t *ret_lost)
 {
 	struct repair repair = {.sessions = sessions, .only = only};
 	session_table_each_object(sessions, pick, &repair);
@@ -111,11 +134,13 @@ static int repair_opened(struct session_table *sessions, const char *only, uint6
 		diag(DIAG_ERROR, "there is no session %s", only);
 		return -ENOENT;
 	}
-	if (!repair.count) {
+	bool any = repair.count;
+	int r = repair_all(&repair);
+	r = r < 0 ? r : set_aside(&repair, dir);
+	if (r == 0 && !any && !repair.moved) {
 		printf("nothing is damaged\n");
 	}
-	int r = repair_all(&repair);
-	*ret_lost = repair.lost;
+	*ret_lost = repair.lost + repair.moved;
 	return r;
 }
 
@@ -134,7 +159,7 @@ int tool_repair(int argc, char **argv)
 	const struct store_repair how = {.only = words[1]};
 	r = offline_open(&opened, words[0], &how);
 	if (r == 0) {
-		r = repair_opened(opened.sessions, words[1], &lost);
+		r = repair_opened(opened.sessions, words[0], words[1], &lost);
 	}
 	offline_close(&opened);
 	if (r < 0) {
