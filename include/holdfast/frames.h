@@ -71,6 +71,8 @@ struct session_status {
 	const struct prompt_queue *queue; /* these prompts */
 	const char *queue_text; /* the queue as JSON, from another node; NULL: use `queue` */
 	const char *status; /* "idle", "running" or "waiting" */
+	size_t questions; /* that are open */
+	const char *waiting_for; /* request id of the newest of them; NULL: none */
 	const char *usage; /* JSON object, or NULL */
 };
 
@@ -179,6 +181,8 @@ struct session_object {
 	int64_t created_at;
 	int64_t updated_at;
 	const char *status;
+	size_t questions; /* that are open */
+	const char *waiting_for; /* request id of the newest of them; NULL: none */
 	bool is_prompting;
 	struct agent_state agent_state;
 };

@@ -1,7 +1,7 @@
 /*
  * Web Push: tells browsers whose page is closed that a session waits for an answer, or has ended
- * its turn (proto/access.md#push-messages). A message contains only the session's id and which of
- * the two.
+ * its turn (proto/access.md#push-messages). A message contains the session's id, the kind, and the
+ * id of the question.
  *
  * The functions run on the loop's thread, and only push_create() blocks. A few threads send the
  * requests to push services.
@@ -57,9 +57,18 @@ const char *push_public_key_of(const struct push *push);
 /** Says what is wrong with a subscription that a browser has sent; NULL: nothing. Static text. */
 const char *push_fault(const struct push *push, const struct push_subscription *subscription);
 
-/** A session has changed: queues messages if it has begun to wait or has ended its turn. */
-void push_session_changed(struct push *push, const char *session_id, const char *status);
-/** A session was deleted: its messages in the queue are dropped. */
+/** What a session waits for. */
+struct push_questions {
+	size_t count; /* open requests */
+	const char *newest; /* the id of the one that was asked last, or NULL; borrowed */
+};
+/**
+ * A session has changed: queues messages if it has begun to wait, is asked another question, or has
+ * ended its turn; and takes back that it waits where that was told and is over.
+ */
+void push_session_changed(struct push *push, const char *session_id, const char *status,
+	const struct push_questions *questions);
+/** A session was deleted: its messages in the queue are dropped, and that it waits is taken back. */
 void push_session_deleted(struct push *push, const char *session_id);
 /** Sets the gauges about push messages. */
 void push_count(struct push *push);

@@ -150,6 +150,8 @@ const char *session_state_elicitation(const struct session_state *state, const c
 const char *session_state_pick(
 	const struct session_state *state, const char *request_id, bool allows);
 size_t session_state_count_asked(const struct session_state *state);
+/** The id of the open request that was asked last, or NULL. Borrowed until the next record. */
+const char *session_state_newest_asked(const struct session_state *state);
 /** Calls `visit` for the id of every open request; it may resolve them. */
 void session_state_each_asked(const struct session_state *state,
 	void (*visit)(void *arg, const char *request_id), void *arg);

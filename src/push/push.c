@@ -9,6 +9,7 @@
  */
 #include "push_internal.h"
 #include "push_queue.h"
+#include "push_shown.h"
 
 #include "holdfast/base64url.h"
 #include "holdfast/diag.h"
@@ -34,9 +35,11 @@
 #define RETRY_MAX_S 3600
 #define TOPIC_BYTES 24 /* 32 characters: RFC 8030, section 5.4 */
 
-/** The values of a session's `status`, which are also sent to the page. */
-static const char *const news_names[] = {
-	[NEWS_RUNNING] = "running", [NEWS_WAITING] = "waiting", [NEWS_IDLE] = "idle"};
+/** The values of a session's `status`, and `over`; they are also sent to the page. */
+static const char *const news_names[] = {[NEWS_RUNNING] = "running",
+	[NEWS_WAITING] = "waiting",
+	[NEWS_IDLE] = "idle",
+	[NEWS_OVER] = "over"};
 
 struct sender {
 	struct push *push;
@@ -56,6 +59,7 @@ struct push {
 	struct push_key *key;
 	SSL_CTX *tls;
 	struct hash *busy; /* sessions that are not idle: struct busy */
+	struct push_shown shown;
 	struct push_queue queue;
 	struct sender senders[SENDERS];
 	uv_timer_t timer; /* for the next message that is due */
@@ -66,6 +70,8 @@ struct push {
 /** A session that is not idle. */
 struct busy {
 	enum push_news news;
+	size_t questions;
+	char *question; /* the id of the newest open request, or NULL */
 };
 
 static enum push_news news_of(const char *status)
@@ -78,10 +84,10 @@ static enum push_news news_of(const char *status)
 	return NEWS_NONE;
 }
 
-static enum push_news news_now(const struct push *push, const char *session)
+static struct busy busy_now(const struct push *push, const char *session)
 {
 	const struct busy *busy = hash_get(push->busy, session, strlen(session));
-	return busy ? busy->news : NEWS_IDLE;
+	return busy ? *busy : (struct busy){.news = NEWS_IDLE};
 }
 
 void push_count(struct push *push)
@@ -94,6 +100,9 @@ void push_count(struct push *push)
 static void drop(struct push *push, struct push_message *message)
 {
 	metrics_add(push->config.metrics, METRIC_PUSH_DROPPED, 1);
+	if (message->news == NEWS_OVER) {
+		push_shown_remove(&push->shown, message->session, message->login);
+	}
 	push_message_destroy(message);
 }
 
@@ -118,8 +127,12 @@ static int seal(struct sender *sender, struct buffer *body)
 {
 	struct push_seed seed;
 	struct buffer text = {0};
-	buffer_printf(&text, "{\"session\":\"%s\",\"kind\":\"%s\"}", sender->message->session,
+	buffer_printf(&text, "{\"session\":\"%s\",\"kind\":\"%s\"", sender->message->session,
 		news_names[sender->message->news]);
+	if (sender->message->question) {
+		buffer_append_member(&text, "question", sender->message->question);
+	}
+	buffer_append_char(&text, '}');
 	int r = RAND_bytes((unsigned char *)&seed, sizeof(seed)) == 1 ? 0 : -EIO;
 	r = r < 0 ? r : push_encrypt(&sender->target, &seed, text.data, text.len, body);
 	OPENSSL_cleanse(&seed, sizeof(seed));
@@ -267,19 +280,33 @@ static bool may_know(const struct grant *grant, const char *session, enum push_n
 	       !(news == NEWS_WAITING && (grant->hide & HIDE_TOOLS));
 }
 
+/** Whether a message says what is so now. */
+static bool is_true(const struct busy *now, enum push_news news)
+{
+	return news == NEWS_OVER ? now->news != NEWS_WAITING : now->news == news;
+}
+
 /** Hands a message to a sender, or drops it if it is no longer true or no longer allowed. */
 static void begin(struct push *push, struct sender *sender, struct push_message *message)
 {
 	const struct grant *grant;
+	struct busy now = busy_now(push, message->session);
 	const struct push_subscription *subscription =
 		access_subscription(push->config.access, message->login, &grant);
 	if (!subscription || !may_know(grant, message->session, message->news) ||
-		news_now(push, message->session) != message->news ||
+		!is_true(&now, message->news) ||
 		!post_url_parse(subscription->endpoint, 0, &sender->url) ||
 		!push_rules_allow(push->config.rules, &sender->url) ||
 		!push_target_read(subscription->p256dh, subscription->auth, &sender->target)) {
 		drop(push, message);
 		return;
+	}
+	free(message->question);
+	message->question = now.question ? xstrdup(now.question) : NULL;
+	if (message->news == NEWS_WAITING) {
+		push_shown_add(&push->shown, message->session, message->login);
+	} else {
+		push_shown_remove(&push->shown, message->session, message->login);
 	}
 	message->attempts++;
 	sender->message = message;
@@ -348,9 +375,14 @@ static void tell_login(void *arg, const char *login, const struct grant *grant)
 {
 	const struct telling *telling = arg;
 	struct push *push = telling->push;
+	bool is_shown = push_shown_has(&push->shown, telling->session, login);
+	enum push_news news = telling->news;
 	drop_older(push, login, telling->session);
-	if (telling->news == NEWS_RUNNING || !may_know(grant, telling->session, telling->news)) {
-		return;
+	if (news == NEWS_RUNNING || news == NEWS_OVER || !may_know(grant, telling->session, news)) {
+		if (!is_shown) {
+			return;
+		}
+		news = NEWS_OVER;
 	}
 	if (push_queue_count(&push->queue) >= push->config.limits->push_queue) {
 		struct push_place first = push_queue_begin(&push->queue);
@@ -361,40 +393,71 @@ static void tell_login(void *arg, const char *login, const struct grant *grant)
 	struct push_message *message = xcalloc(1, sizeof(*message));
 	snprintf(message->login, sizeof(message->login), "%s", login);
 	message->session = xstrdup(telling->session);
-	message->news = telling->news;
+	message->news = news;
 	message->due_ms = loop_now_ms(push) + push->config.limits->push_delay_ms;
 	push_queue_put(&push->queue, message);
 }
 
-static void note(struct push *push, const char *session, enum push_news news)
+static void free_busy(void *value, void *arg)
 {
-	size_t len = strlen(session);
-	struct busy *busy = hash_get(push->busy, session, len);
-	if (news == NEWS_IDLE) {
-		free(hash_remove(push->busy, session, len));
-		return;
+	struct busy *busy = value;
+	if (busy) {
+		free(busy->question);
+		free(busy);
 	}
-	if (!busy) {
-		busy = xcalloc(1, sizeof(*busy));
-		hash_put(push->busy, session, len, busy);
-	}
-	busy->news = news;
 }
 
-void push_session_changed(struct push *push, const char *session, const char *status)
+static void note(struct push *push, const char *session, enum push_news news,
+	const struct push_questions *questions)
 {
-	struct telling telling = {push, session, news_of(status)};
-	if (push->is_stopping || telling.news == news_now(push, session)) {
+	size_t len = strlen(session);
+	free_busy(hash_remove(push->busy, session, len), NULL);
+	if (news == NEWS_IDLE) {
 		return;
 	}
-	note(push, session, telling.news);
+	struct busy *busy = xcalloc(1, sizeof(*busy));
+	busy->news = news;
+	busy->questions = questions->count;
+	busy->question = questions->newest ? xstrdup(questions->newest) : NULL;
+	hash_put(push->busy, session, len, busy);
+}
+
+/** Whether there is a question that was not told: the newest changes also when it is answered. */
+static bool asks_anew(const struct busy *before, const struct push_questions *questions)
+{
+	return before->question && questions->newest && questions->count >= before->questions &&
+	       strcmp(before->question, questions->newest) != 0;
+}
+
+static void tell(struct push *push, const char *session, enum push_news news)
+{
+	struct telling telling = {push, session, news};
 	access_each_subscription(push->config.access, tell_login, &telling);
+	push_shown_tidy(&push->shown, session, push->config.access);
 	send_due(push);
+}
+
+void push_session_changed(struct push *push, const char *session, const char *status,
+	const struct push_questions *questions)
+{
+	struct busy before = busy_now(push, session);
+	enum push_news news = news_of(status);
+	if (push->is_stopping) {
+		return;
+	}
+	bool is_news = news != before.news || asks_anew(&before, questions);
+	note(push, session, news, questions); /* before.question is gone */
+	if (is_news) {
+		tell(push, session, news);
+	}
 }
 
 void push_session_deleted(struct push *push, const char *session)
 {
-	note(push, session, NEWS_IDLE); /* queued messages are no longer true, and are dropped */
+	if (!push->is_stopping) {
+		note(push, session, NEWS_IDLE, NULL); /* queued messages are no longer true */
+		tell(push, session, NEWS_OVER);
+	}
 }
 
 /* --- life --- */
@@ -471,6 +534,7 @@ int push_create(const struct push_config *config, struct push **ret_push, char *
 	}
 	push->busy = hash_create();
 	push_queue_init(&push->queue);
+	push_shown_init(&push->shown);
 	uv_timer_init(config->loop, &push->timer);
 	push->timer.data = push;
 	for (size_t i = 0; i < SENDERS; i++) {
@@ -497,18 +561,14 @@ void push_stop(struct push *push)
 	}
 }
 
-static void free_value(void *value, void *arg)
-{
-	free(value);
-}
-
 void push_destroy(struct push *push)
 {
 	if (!push) {
 		return;
 	}
 	push_queue_finish(&push->queue);
-	hash_each(push->busy, free_value, NULL);
+	push_shown_finish(&push->shown);
+	hash_each(push->busy, free_busy, NULL);
 	hash_destroy(push->busy);
 	free_push(push);
 }

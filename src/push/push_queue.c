@@ -8,6 +8,7 @@
 void push_message_destroy(struct push_message *message)
 {
 	free(message->session);
+	free(message->question);
 	free(message);
 }
 

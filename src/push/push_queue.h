@@ -12,13 +12,15 @@
 
 #define PUSH_LOGIN_ID 65
 
-enum push_news { NEWS_NONE, NEWS_RUNNING, NEWS_WAITING, NEWS_IDLE };
+/* NEWS_OVER takes back NEWS_WAITING, which has become untrue. It is only sent, and no status. */
+enum push_news { NEWS_NONE, NEWS_RUNNING, NEWS_WAITING, NEWS_IDLE, NEWS_OVER };
 
 struct push_message {
 	struct list link;
 	char login[PUSH_LOGIN_ID];
 	char *session;
 	enum push_news news;
+	char *question; /* with NEWS_WAITING: the id of the newest request, as of the last attempt */
 	unsigned attempts;
 	int64_t due_ms; /* on the loop's clock */
 };

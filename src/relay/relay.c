@@ -96,7 +96,8 @@ static void handle_changed(void *owner, struct session *session)
 	if (relay->push) {
 		struct session_object object;
 		session_get_object(session, &object);
-		push_session_changed(relay->push, object.id, object.status);
+		push_session_changed(relay->push, object.id, object.status,
+			&(struct push_questions){object.questions, object.waiting_for});
 	}
 	webhooks_session_changed(relay->webhooks, session);
 }

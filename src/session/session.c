@@ -458,6 +458,7 @@ static void handle_closed(uv_handle_t *handle)
 	session_answers_finish(session);
 	hash_destroy(session->fresh_names);
 	free(session->shown_usage);
+	free(session->shown_question);
 	prompt_queue_unref(session->shown_queue);
 	free(session->shown_prompt_id);
 	buffer_finish(&session->base);

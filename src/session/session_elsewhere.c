@@ -113,6 +113,8 @@ static struct shown *read_object(json_t *json)
 		.created_at = (int64_t)number_of(json, "created_at"),
 		.updated_at = (int64_t)number_of(json, "updated_at"),
 		.status = status_of(json),
+		.questions = (size_t)number_of(json, "questions"),
+		.waiting_for = text_of(json, "waiting_for"),
 		.is_prompting = json_is_true(json_object_get(json, "is_prompting"))};
 	const json_t *state = json_object_get(json, "agent_state");
 	for (size_t i = 0; i < AGENT_STATE_COUNT; i++) {

@@ -64,6 +64,7 @@ struct session {
 	struct list touched_link; /* table.touched: to be published at the end of the tick */
 	bool object_changed; /* ops->changed() is due */
 	char *shown_usage; /* owns channel.status.usage */
+	char *shown_question; /* owns channel.status.waiting_for */
 	struct prompt_queue *shown_queue; /* owns channel.status.queue */
 	char *shown_prompt_id;
 	int64_t preview_ts; /* of the last preview */

@@ -11,46 +11,59 @@ struct pending_state {
 	struct pending pending;
 	struct session_status status;
 	char *usage; /* owns status.usage */
+	char *question; /* owns status.waiting_for */
 	struct prompt_queue *queue; /* owns status.queue */
 };
+
+static bool is_same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
 
 static bool status_equals(const struct session_status *a, const struct session_status *b)
 {
 	return a->is_prompting == b->is_prompting && a->is_running == b->is_running &&
 	       a->queue == b->queue && strcmp(a->status, b->status) == 0 &&
-	       (a->usage ? b->usage && strcmp(a->usage, b->usage) == 0 : !b->usage);
+	       is_same_text(a->waiting_for, b->waiting_for) && is_same_text(a->usage, b->usage);
 }
 
-/** The status of the state machine now; usage and queue are borrowed. */
+/** The status of the state machine now; texts and queue are borrowed. */
 static struct session_status status_now(const struct session_state *state)
 {
 	const char *word = state->facts.in_turn ? "running" : "idle";
+	const char *question = session_state_newest_asked(state);
 	return (struct session_status){
 		.is_prompting = state->facts.in_turn,
 		.is_running = state->facts.agent_running,
 		.queue_length = prompt_queue_count(state->queue),
 		.queue = state->queue,
-		.status = list_empty(&state->permissions) ? word : "waiting",
+		.status = question ? "waiting" : word,
+		.questions = session_state_count_asked(state),
+		.waiting_for = question,
 		.usage = state->usage_text,
 	};
 }
 
-/** Shows a status to observers; takes over `usage` and `queue`, which it points at. */
+/** Shows a status to observers; takes over the texts and `queue`, which it points at. */
 static void show(struct session *session, const struct session_status *status, char *usage,
-	struct prompt_queue *queue)
+	char *question, struct prompt_queue *queue)
 {
 	free(session->shown_usage);
 	session->shown_usage = usage;
+	free(session->shown_question);
+	session->shown_question = question;
 	prompt_queue_unref(session->shown_queue);
 	session->shown_queue = queue;
 	struct session_status shown = *status;
 	shown.usage = usage;
+	shown.waiting_for = question;
 	channel_set_status(&session->channel, &shown);
 }
 
 static void free_pending(struct pending_state *pending)
 {
 	free(pending->usage);
+	free(pending->question);
 	prompt_queue_unref(pending->queue);
 	free(pending);
 }
@@ -70,9 +83,11 @@ void session_status_note(struct session *session, int64_t lsn)
 	struct pending_state *pending = xcalloc(1, sizeof(*pending));
 	pending->pending.lsn = lsn;
 	pending->usage = now.usage ? xstrdup(now.usage) : NULL;
+	pending->question = now.waiting_for ? xstrdup(now.waiting_for) : NULL;
 	pending->queue = prompt_queue_ref(session->state.queue);
 	pending->status = now;
 	pending->status.usage = pending->usage;
+	pending->status.waiting_for = pending->question;
 	list_append(&session->pending_states, &pending->pending.link);
 }
 
@@ -81,7 +96,7 @@ bool session_status_commit(struct session *session, uint64_t lsn)
 	bool changed = false;
 	struct pending_state *pending;
 	while ((pending = session_take_pending(&session->pending_states, lsn))) {
-		show(session, &pending->status, pending->usage, pending->queue);
+		show(session, &pending->status, pending->usage, pending->question, pending->queue);
 		free(pending);
 		changed = true;
 	}
@@ -92,6 +107,7 @@ void session_status_show(struct session *session)
 {
 	struct session_status now = status_now(&session->state);
 	show(session, &now, now.usage ? xstrdup(now.usage) : NULL,
+		now.waiting_for ? xstrdup(now.waiting_for) : NULL,
 		prompt_queue_ref(session->state.queue));
 }
 

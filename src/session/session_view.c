@@ -49,6 +49,8 @@ void session_get_object(const struct session *session, struct session_object *re
 	session_log_object(session->log, ret);
 	ret->max_seq = session->channel.max_seq;
 	ret->status = session->channel.status.status;
+	ret->questions = session->channel.status.questions;
+	ret->waiting_for = session->channel.status.waiting_for;
 	ret->is_prompting = session->channel.status.is_prompting;
 }
 

@@ -415,6 +415,13 @@ size_t session_state_count_asked(const struct session_state *state)
 	return state->permissions_by_id ? hash_count(state->permissions_by_id) : 0;
 }
 
+const char *session_state_newest_asked(const struct session_state *state)
+{
+	return list_empty(&state->permissions)
+		       ? NULL
+		       : list_entry(state->permissions.prev, struct permission, link)->request_id;
+}
+
 void session_state_each_asked(const struct session_state *state,
 	void (*visit)(void *arg, const char *request_id), void *arg)
 {

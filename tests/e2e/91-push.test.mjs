@@ -47,7 +47,7 @@ const untilCounted = (server, result, count) => eventually(async () => (await co
 test('a session that waits, and one that ends its turn, are told of: the id and the kind, and nothing else', async (t) => {
 	const { server, service, subscription, login } = await start(t, { args: ['--url', 'https://holdfast.example.org'] });
 	await post(server, 'one', [input.text('A secret text.\n\n'), ask('q')]);
-	assert.deepEqual(await service.messages(1), [{ session: 'one', kind: 'waiting' }]);
+	assert.deepEqual(await service.messages(1), [{ session: 'one', kind: 'waiting', question: 'q' }]);
 	await post(server, 'one', [resolve('q'), input.end()]);
 	assert.deepEqual((await service.messages(2))[1], { session: 'one', kind: 'idle' });
 	const [first, second] = service.requests;
@@ -69,6 +69,46 @@ test('a session that waits, and one that ends its turn, are told of: the id and 
 	assert.equal(await counted(server, 'sent'), 2);
 });
 
+test('a second question is told of, and an answer that leaves none is: to whom it was said that the session waits', async (t) => {
+	const { server, service } = await start(t);
+	await post(server, 'one', [input.text('x\n\n'), ask('q1')]);
+	await service.messages(1);
+	await post(server, 'one', ask('q2'));
+	await service.messages(2);
+	const quiet = await subscribe(server, service, await logIn(server)); // it was told nothing
+	await post(server, 'one', resolve('q2')); // the first is open still: no news
+	await untilCounted(server, 'sent', 2);
+	await post(server, 'one', resolve('q1'));
+	await service.messages(3);
+	const { body } = await server.request('GET', '/api/sessions/one');
+	assert.deepEqual([body.status, body.questions, body.waiting_for], ['running', undefined, undefined]);
+	await post(server, 'one', ask('q3'));
+	const messages = await service.messages(5);
+	assert.deepEqual(messages.slice(0, 3), [{ session: 'one', kind: 'waiting', question: 'q1' }, { session: 'one', kind: 'waiting', question: 'q2' }, { session: 'one', kind: 'over' }]);
+	assert.deepEqual(messages.slice(3), [{ session: 'one', kind: 'waiting', question: 'q3' }, { session: 'one', kind: 'waiting', question: 'q3' }]);
+	assert.equal(service.requests.filter(({ subscription }) => subscription === quiet).length, 1);
+	assert.equal((await server.request('DELETE', '/api/sessions/one')).status, 204);
+	assert.deepEqual((await service.messages(7)).slice(5), [{ session: 'one', kind: 'over' }, { session: 'one', kind: 'over' }], 'a deleted session waits for nobody');
+});
+
+test('how many questions are open, and the newest, is told to those who may see them', async (t) => {
+	const server = await Server.start(t);
+	await server.createSession({ id: 'one' });
+	await post(server, 'one', [input.text('x\n\n'), ask('q1'), ask('q2')]);
+	const seenBy = async (hide) => {
+		const headers = { authorization: `Bearer ${ownToken(server, 'observer', ['*'], { holdfast: { role: 'observer', sessions: ['*'], hide } })}` };
+		const { body } = await server.request('GET', '/api/sessions/one', { headers });
+		return [body.status, body.questions, body.waiting_for];
+	};
+	assert.deepEqual(await seenBy(['thoughts']), ['waiting', 2, 'q2']);
+	assert.deepEqual(await seenBy(['tools']), ['running', undefined, undefined]);
+	await post(server, 'one', resolve('q2'));
+	assert.deepEqual(await seenBy(['thoughts']), ['waiting', 1, 'q1']);
+	await server.kill9();
+	await server.restart();
+	assert.deepEqual(await seenBy(['thoughts']), ['waiting', 1, 'q1'], 'also after a crash');
+});
+
 test('only those who may see it: patterns and hide', async (t) => {
 	const service = await PushService.start(t);
 	const server = await Server.start(t, { args: [...service.args(), ...SOON] });
@@ -81,7 +121,7 @@ test('only those who may see it: patterns and hide', async (t) => {
 	await service.messages(3);
 	const to = (subscription) => service.requests.filter((request) => request.subscription === subscription).map(({ message }) => message);
 	assert.deepEqual(to(blind), [{ session: 'team-a', kind: 'idle' }], 'tools are hidden: nobody says that it waits');
-	assert.deepEqual(to(team), [{ session: 'team-a', kind: 'waiting' }, { session: 'team-a', kind: 'idle' }]);
+	assert.deepEqual(to(team), [{ session: 'team-a', kind: 'waiting', question: 'q' }, { session: 'team-a', kind: 'idle' }]);
 });
 
 test('410 and 404 end the subscription, also after a restart', async (t) => {
@@ -113,7 +153,7 @@ test('429, 500 and a connection that breaks are tried again; other refusals are 
 	assert.ok(times[1] - times[0] >= 990, 'not before Retry-After says');
 	assert.equal(await counted(server, 'retried'), 3);
 	for (const { message } of service.requests) {
-		assert.deepEqual(message, { session: 'one', kind: 'waiting' });
+		assert.deepEqual(message, { session: 'one', kind: 'waiting', question: 'q' });
 	}
 	service.answer = () => ({ status: 400 });
 	await post(server, 'one', [resolve('q'), input.end()]);
@@ -269,7 +309,7 @@ test('a restart keeps the key and the subscription', async (t) => {
 	await server.kill9();
 	await server.restart();
 	await post(server, 'one', [input.text('x\n\n'), ask('q')]);
-	assert.deepEqual(await service.messages(1), [{ session: 'one', kind: 'waiting' }]);
+	assert.deepEqual(await service.messages(1), [{ session: 'one', kind: 'waiting', question: 'q' }]);
 	assert.equal(readProof(service.requests[0].headers.authorization).key, key);
 	assert.match(readFileSync(join(server.dataDir, 'access.jsonl'), 'utf8'), /"push":/);
 });

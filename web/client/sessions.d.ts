@@ -16,6 +16,9 @@ export interface SessionInfo {
 	created_at: number;
 	updated_at: number;
 	status: 'idle' | 'running' | 'waiting' | (string & {});
+	/** How many questions are open, and the request id of the newest; while it waits. */
+	questions?: number;
+	waiting_for?: string;
 	is_prompting: boolean;
 	/** By kind, the seq of the newest event with a piece of the agent's state. */
 	agent_state: Record<string, number>;
