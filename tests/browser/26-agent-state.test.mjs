@@ -56,6 +56,13 @@ test('commands are offered while the prompt begins with a slash, and chosen by k
 	assert.equal(await box.inputValue(), '');
 	await page.waitForSelector('[data-type="user_prompt"]');
 	assert.match(await page.locator('[data-type="user_prompt"]').textContent(), /\/review all/);
+	// The Enter that accepts a word of an input method is that method's own; Safari marks it by its key code alone.
+	await box.fill('日本');
+	for (const mark of [{ keyCode: 229 }, { isComposing: true }]) {
+		const isLeft = await box.evaluate((element, init) => element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true, ...init })), mark);
+		assert.deepEqual([isLeft, await box.inputValue()], [true, '日本'], JSON.stringify(mark));
+	}
+	await box.fill('');
 	// A command that is there as a whole is sent.
 	await page.keyboard.type('/plan');
 	await page.keyboard.press('Enter');

@@ -36,8 +36,7 @@ export class Composer {
 			submit();
 		});
 		this.#box.addEventListener('keydown', (event) => {
-			// While an input method composes a word, Enter only accepts it.
-			if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && !isTouch()) {
+			if (event.key === 'Enter' && !event.shiftKey && !isTouch()) {
 				event.preventDefault();
 				submit();
 			}

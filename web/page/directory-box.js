@@ -212,7 +212,7 @@ export class DirectoryBox {
 	}
 
 	#handleKey(/** @type {KeyboardEvent} */ event) {
-		if (event.isComposing || event.ctrlKey || event.metaKey || event.shiftKey) {
+		if (event.ctrlKey || event.metaKey || event.shiftKey) {
 			return;
 		}
 		const isOpen = this.#wanted !== null;

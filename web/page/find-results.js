@@ -61,7 +61,7 @@ export class FindResults {
 			event.preventDefault();
 			this.#at = (to + count) % count;
 			this.#mark();
-		} else if (event.key === 'Enter' && !event.isComposing) {
+		} else if (event.key === 'Enter') {
 			event.preventDefault();
 			this.#choose(this.#at);
 		}

@@ -114,8 +114,17 @@ function handleSwipes(show) {
 	);
 }
 
+/**
+ * The keys of an input method (of Chinese, Japanese, Korean …) are its own: while it composes a word, Enter accepts that word, and Escape gives it up.
+ * Safari ends the composition before it tells of the key, and marks that by the key code 229 alone.
+ */
+function keepComposedKeys() {
+	window.addEventListener('keydown', (event) => (event.isComposing || event.keyCode === 229) && event.stopImmediatePropagation(), true);
+}
+
 /** @param {{showSidebar: (show: boolean) => void}} page */
 export function handleKeys({ showSidebar }) {
+	keepComposedKeys();
 	makeOneStop($('#sessions'));
 	handleSwipes(showSidebar);
 	$('#shortcuts').addEventListener('click', showShortcuts);

@@ -99,7 +99,7 @@ export class PromptMenu {
 	}
 
 	#handleKey(/** @type {KeyboardEvent} */ event) {
-		const isPlain = !event.isComposing && !event.ctrlKey && !event.metaKey && !event.altKey;
+		const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
 		if (this.#list.hidden || event.target !== this.#box || !isPlain || event.shiftKey) {
 			return;
 		}

@@ -184,7 +184,7 @@ export class PromptQueue {
 		if (event.key === 'Escape' && this.#draft) {
 			event.stopPropagation();
 			this.#close(this.#draft.promptId);
-		} else if (event.key === 'Enter' && isInBox && !event.shiftKey && !event.isComposing) {
+		} else if (event.key === 'Enter' && isInBox && !event.shiftKey) {
 			event.preventDefault();
 			void this.#save();
 		}
