@@ -80,6 +80,8 @@ self.addEventListener('fetch', (event) => {
 
 /** What the page says too, when it is open and nobody looks (page/attention.js). */
 const NEWS = { waiting: 'is waiting for you', idle: 'has finished' };
+const OVER = 'has its answer';
+const OVER_MS = 1500;
 const ID = /^[\w-][\w.-]{0,127}$/;
 
 /** The title that the page keeps of a session (client/list-cache.js); '': none. */
@@ -115,15 +117,30 @@ function read(data) {
 /** Browsers want each message to be shown, unless the page is in front. */
 async function tell(data) {
 	const open = await self.clients.matchAll({ type: 'window', includeUncontrolled: true });
-	const { session, kind } = read(data) ?? {};
-	if (open.some(({ visibilityState }) => visibilityState === 'visible') || typeof session !== 'string' || !ID.test(session) || !Object.hasOwn(NEWS, kind)) {
+	const isInFront = open.some(({ visibilityState }) => visibilityState === 'visible');
+	const { session, kind, question } = read(data) ?? {};
+	if (typeof session !== 'string' || !ID.test(session) || (kind !== 'over' && !Object.hasOwn(NEWS, kind))) {
 		return;
 	}
-	// The page may have said it before, with the session's title.
-	const tag = `${session} ${kind}`;
-	const [said] = await self.registration.getNotifications({ tag });
-	const title = said?.title ?? `${(await titleOf(session).catch(() => '')) || `Session ${session.slice(0, 8)}`} ${NEWS[kind]}`;
-	await self.registration.showNotification(title, { tag, icon: 'page/icon-512.png', data: { session } });
+	const [said] = await self.registration.getNotifications({ tag: session });
+	const show = (title, options) => self.registration.showNotification(title, { tag: session, icon: 'page/icon-512.png', data: { session, kind, question }, ...options });
+	const name = (await titleOf(session).catch(() => '')) || `Session ${session.slice(0, 8)}`;
+	if (kind === 'over') {
+		await (isInFront ? said?.close() : takeBack(session, () => show(`${name} ${OVER}`, { silent: true })));
+	} else if (!isInFront) {
+		// The page may have said it before.
+		const isSaid = said?.data?.kind === kind && said.data.question === question;
+		await show(`${name} ${NEWS[kind]}`, { renotify: Boolean(said) && !isSaid });
+	}
+}
+
+/** What was said is not so any more. A browser counts a message of which nothing is to be seen against us: so it is seen for a moment, without a sound. */
+async function takeBack(session, show) {
+	await show();
+	setTimeout(async () => {
+		const left = await self.registration.getNotifications({ tag: session });
+		left.filter(({ data }) => data?.kind === 'over').forEach((notification) => notification.close());
+	}, OVER_MS);
 }
 
 self.addEventListener('notificationclick', (event) => {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readLog } from '../support/log.mjs';
+import { input, post } from '../support/producer.mjs';
 import { eventually } from '../support/wait.mjs';
 import { assertNoFault } from './axe.mjs';
 import { allowOnce, byTestId, openPage, say, sessionOf, sessionUrl, startInstalled, startServer, waitForStatus, waitForTurns, wholeBrowser } from './page.mjs';
@@ -93,6 +94,79 @@ test('notifications are offered with the first prompt, once, and lead to the que
 	assert.equal(await byTestId(page, 'notify').isVisible(), false, 'nobody is asked twice');
 });
 
+const noted = (page) => page.evaluate(async () => (await (await navigator.serviceWorker.ready).getNotifications()).map(({ title, data, renotify }) => ({ title, kind: data.kind, question: data.question, renotify })));
+const ask = (id) => ({ type: 'permission_request', data: { request_id: id, tool_call: { tool_call_id: id }, options: [{ option_id: 'a', name: 'A', kind: 'allow_once' }] } });
+const resolve = (id) => ({ type: 'permission_resolved', data: { request_id: id, outcome: 'selected', option_id: 'a' } });
+
+/** In a page: it is behind another one if the test says so, and counts how often it rings. */
+function countRings() {
+	window.rings = 0;
+	Object.defineProperty(document, 'hidden', { get: () => sessionStorage.getItem('behind') === '1' });
+	const { showNotification } = ServiceWorkerRegistration.prototype;
+	ServiceWorkerRegistration.prototype.showNotification = function (...args) {
+		window.rings += 1;
+		return showNotification.apply(this, args);
+	};
+}
+
+const putBehind = (page, isBehind = true) => page.evaluate((is) => {
+	sessionStorage.setItem('behind', is ? '1' : '0');
+	document.dispatchEvent(new Event('visibilitychange'));
+}, isBehind);
+
+test('one tab rings; a second question rings again; what is answered, deleted or looked at disappears', async (t) => {
+	const server = await startServer(t);
+	for (const id of ['one', 'two']) {
+		await server.createSession({ id, title: id });
+	}
+	const first = await openPage(t, 'about:blank', { serviceWorkers: 'allow', permissions: ['notifications'] });
+	await first.addInitScript(countRings);
+	await first.goto(`${server.url}/#/`);
+	const second = await first.context().newPage();
+	await second.addInitScript(countRings);
+	await second.goto(`${server.url}/#/`);
+	const tabs = [first, second];
+	for (const tab of tabs) {
+		await tab.evaluate(() => navigator.serviceWorker.ready);
+		await tab.getByText('two').first().waitFor();
+		await putBehind(tab);
+	}
+	const until = async (expected, why) => {
+		await eventually(async () => JSON.stringify((await noted(first)).map(({ title, question = '' }) => `${title} ${question}`).sort()) === JSON.stringify(expected), why);
+	};
+	const rings = async () => (await Promise.all(tabs.map((tab) => tab.evaluate(() => window.rings)))).reduce((a, b) => a + b);
+
+	await post(server, 'one', [{ type: 'agent_message_chunk', data: { text: 'x\n\n' } }, ask('q1')]);
+	await until(['one is waiting for you q1'], 'the first question');
+	await post(server, 'one', ask('q2'));
+	await until(['one is waiting for you q2'], 'the second question, in the place of the first');
+	assert.deepEqual((await noted(first)).map(({ renotify }) => renotify), [true], 'it rings again');
+	await post(server, 'one', resolve('q2'));
+	await eventually(async () => (await server.request('GET', '/api/sessions/one')).body.waiting_for === 'q1', 'the first to be the newest that is open');
+	await post(server, 'two', [{ type: 'agent_message_chunk', data: { text: 'x\n\n' } }, ask('q3')]);
+	await until(['one is waiting for you q2', 'two is waiting for you q3'], 'another session');
+	assert.equal(await rings(), 3, 'an answer rings nowhere, and each question in one tab');
+	await post(server, 'one', resolve('q1'));
+	await until(['two is waiting for you q3'], 'the answered one to be gone');
+	await post(server, 'one', input.end());
+	await until(['one has finished ', 'two is waiting for you q3'], 'the end of the turn');
+	assert.equal((await server.request('DELETE', '/api/sessions/two')).status, 204);
+	await until(['one has finished '], 'the deleted one to be gone');
+	await first.evaluate(() => (location.hash = '#/s/one'));
+	await putBehind(first, false);
+	await until([], 'what somebody looks at to be gone');
+
+	// While a tab is in front nothing rings, and without the first one the second does.
+	const before = await rings();
+	await post(server, 'one', [{ type: 'agent_message_chunk', data: { text: 'y\n\n' } }, ask('q4')]);
+	await second.waitForFunction(() => document.title.startsWith('(1)'));
+	assert.deepEqual([await rings(), await noted(first)], [before, []]);
+	await first.close();
+	await eventually(async () => second.evaluate(async () => !(await navigator.locks.query()).pending.some(({ name }) => name === 'holdfast-rings')), 'the second tab to take over');
+	await post(server, 'one', ask('q5'));
+	await eventually(async () => (await noted(second)).some(({ question }) => question === 'q5'), 'the second tab to ring');
+});
+
 test('through the service worker, a notification leads to its session', async (t) => {
 	const server = await startServer(t, { rate: 4000 });
 	const page = await openPage(t, server.url, { serviceWorkers: 'allow', permissions: ['notifications'] });
@@ -100,9 +174,9 @@ test('through the service worker, a notification leads to its session', async (t
 	await page.evaluate(() => Object.defineProperty(document, 'hidden', { get: () => true }));
 	await page.getByText('No sessions yet.').waitFor(); // what waits already when the list comes first is no news
 	const id = await newSession(page, server, 'permission');
-	const noted = () => page.evaluate(async () => (await (await navigator.serviceWorker.ready).getNotifications()).map(({ title, data }) => ({ title, ...data })));
-	await eventually(async () => (await noted()).length === 1, 'a notification');
-	assert.deepEqual(await noted(), [{ title: 'Demo: permission is waiting for you', session: id }]);
+	const shown = () => page.evaluate(async () => (await (await navigator.serviceWorker.ready).getNotifications()).map(({ title, data }) => ({ title, session: data.session, kind: data.kind })));
+	await eventually(async () => (await shown()).length === 1, 'a notification');
+	assert.deepEqual(await shown(), [{ title: 'Demo: permission is waiting for you', session: id, kind: 'waiting' }]);
 	await page.evaluate(() => (location.hash = '#/'));
 	const [worker] = page.context().serviceWorkers();
 	await worker.evaluate(async () => {

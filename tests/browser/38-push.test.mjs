@@ -70,7 +70,7 @@ test('push messages are off until they are switched on, and end with the switch 
 
 	await say(page, 'permission');
 	const id = await sessionOf(page);
-	assert.deepEqual(await service.messages(1), [{ session: id, kind: 'waiting' }]);
+	assert.deepEqual(await service.messages(1), [{ session: id, kind: 'waiting', question: (await server.request('GET', `/api/sessions/${id}`)).body.waiting_for }]);
 	await page.reload();
 	await toggle.getByText('Push notifications: on').waitFor();
 	assert.equal(await page.evaluate(() => window.made.length), 0, 'the browser has its subscription still');
@@ -121,7 +121,7 @@ async function pusherOf(page, origin) {
 
 const shown = (page) => page.evaluate(async () => {
 	const notes = await (await navigator.serviceWorker.ready).getNotifications();
-	return notes.map(({ title, tag, data }) => ({ title, tag, data }));
+	return notes.map(({ title, tag, data: { session, kind, question }, renotify, silent }) => ({ title, tag, renotify, silent: silent === true, data: { session, kind, ...(question && { question }) } }));
 });
 
 test('the worker shows a message in the words of the page, once, and not while the page is in front', async (t) => {
@@ -148,10 +148,36 @@ test('the worker shows a message in the words of the page, once, and not while t
 	await page.evaluate(() => navigator.serviceWorker.ready);
 	await eventually(async () => (await shown(page)).length >= 3, 'three notifications');
 	assert.deepEqual((await shown(page)).sort((a, b) => a.tag.localeCompare(b.tag)), [
-		{ title: 'Deploy the site has finished', tag: 'named idle', data: { session: 'named' } },
-		{ title: 'Session one is waiting for you', tag: 'one waiting', data: { session: 'one' } },
-		{ title: 'Session two has finished', tag: 'two idle', data: { session: 'two' } },
+		{ title: 'Deploy the site has finished', tag: 'named', renotify: false, silent: false, data: { session: 'named', kind: 'idle' } },
+		{ title: 'Session one is waiting for you', tag: 'one', renotify: false, silent: false, data: { session: 'one', kind: 'waiting' } },
+		{ title: 'Session two has finished', tag: 'two', renotify: false, silent: false, data: { session: 'two', kind: 'idle' } },
 	]);
+});
+
+test('a second question rings again, and one that has its answer is shown in silence and disappears', async (t) => {
+	const server = await startServer(t, { rate: 4000 });
+	const page = await openPage(t, server.url, { serviceWorkers: 'allow', permissions: ['notifications'] });
+	await page.evaluate(() => navigator.serviceWorker.ready);
+	const deliver = await pusherOf(page, server.url);
+	const worker = page.context().serviceWorkers()[0];
+	const shownBy = () => worker.evaluate(async () => (await self.registration.getNotifications()).map(({ title, data, renotify, silent }) => ({ title, question: data.question, renotify, silent: silent === true })));
+	await page.goto('about:blank');
+	await deliver({ session: 'one', kind: 'waiting', question: 'q1' });
+	await eventually(async () => (await shownBy()).length === 1, 'the first question');
+	await deliver({ session: 'one', kind: 'waiting', question: 'q2' });
+	await eventually(async () => (await shownBy())[0].question === 'q2', 'the second');
+	assert.deepEqual(await shownBy(), [{ title: 'Session one is waiting for you', question: 'q2', renotify: true, silent: false }]);
+	await worker.evaluate(() => {
+		self.seen = [];
+		const { showNotification } = self.registration;
+		self.registration.showNotification = function (title, options) {
+			self.seen.push([title, options.silent]);
+			return showNotification.call(this, title, options);
+		};
+	});
+	await deliver({ session: 'one', kind: 'over' });
+	await eventually(async () => (await shownBy()).length === 0, 'it to be gone');
+	assert.deepEqual(await worker.evaluate(() => self.seen), [['Session one has its answer', true]]);
 });
 
 test('the words of the page and of the worker are the same', () => {

@@ -129,6 +129,7 @@ const find = new Find({ client: () => client, sessions: () => feed.sessions, tra
 
 function route() {
 	const id = selectedId();
+	attention.see(id);
 	if (document.body.classList.contains('locked')) {
 		return;
 	}
@@ -547,6 +548,7 @@ function start() {
 					: 'The list is not being updated at the moment.';
 	});
 	window.addEventListener('hashchange', route);
+	document.addEventListener('visibilitychange', () => attention.see(selectedId()));
 }
 
 const push = new PushSwitch(toast);
