@@ -9,6 +9,7 @@
 #include "holdfast/tools.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,6 +148,8 @@ static bool is_one_of(const char *text, const char *a, const char *b)
 
 int main(int argc, char **argv)
 {
+	/* A write beyond a limit of file sizes (RLIMIT_FSIZE) fails, as on a full disk. */
+	signal(SIGXFSZ, SIG_IGN);
 	if (argc < 2) {
 		diag(DIAG_ERROR, "a command is missing; see holdfast --help");
 		return 2;

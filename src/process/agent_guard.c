@@ -239,6 +239,7 @@ static _Noreturn void run_agent(const struct guard *g, pid_t guard, const sigset
 		_exit(127);
 	}
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	signal(SIGXFSZ, SIG_DFL);
 	if (g->cgroup_dir && cgroup_join(&g->cgroup) < 0) {
 		fail_start("the agent's control group");
 	}

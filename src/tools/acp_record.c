@@ -244,6 +244,7 @@ static _Noreturn void run_agent(char **args, int in, int out, const sigset_t *ma
 	dup2(in, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(args[0], args);
 	dprintf(STDERR_FILENO, "holdfast acp-record: %s: %s\n", args[0], strerror(errno));
