@@ -28,6 +28,8 @@ struct blob_seen {
 	off_t size;
 	int64_t modified; /* ns since 1970 */
 	int64_t changed;
+	uint64_t
+		name; /* the beginning of what it was compared with: a hard link has another name */
 	bool is_good;
 };
 
@@ -92,24 +94,27 @@ static int64_t to_ns(const struct timespec *ts)
 	return ts->tv_sec * NS_PER_S + ts->tv_nsec;
 }
 
-static int describe(int fd, struct blob_seen *ret)
+static int describe(int fd, const char *file, struct blob_seen *ret)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0) {
 		return -errno;
 	}
+	char start[17];
+	snprintf(start, sizeof(start), "%.16s", file);
 	*ret = (struct blob_seen){.dev = st.st_dev,
 		.ino = st.st_ino,
 		.size = st.st_size,
 		.modified = to_ns(&st.st_mtim),
-		.changed = to_ns(&st.st_ctim)};
+		.changed = to_ns(&st.st_ctim),
+		.name = strtoull(start, NULL, 16)};
 	return 0;
 }
 
 static bool is_same(const struct blob_seen *a, const struct blob_seen *b)
 {
 	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
-	       a->modified == b->modified && a->changed == b->changed;
+	       a->modified == b->modified && a->changed == b->changed && a->name == b->name;
 }
 
 static bool is_fresh(const struct blob_seen *file)
@@ -123,7 +128,7 @@ int blob_check_opened(struct blobs *blobs, int fd, const char *file)
 {
 	struct blob_seen found;
 	struct blob_seen after;
-	int r = describe(fd, &found);
+	int r = describe(fd, file, &found);
 	if (r < 0) {
 		return r;
 	}
@@ -137,7 +142,7 @@ int blob_check_opened(struct blobs *blobs, int fd, const char *file)
 	}
 	bool may_change = is_fresh(&found);
 	r = blob_check_file(fd, file);
-	if ((r == 0 || r == -EBADMSG) && !may_change && describe(fd, &after) == 0 &&
+	if ((r == 0 || r == -EBADMSG) && !may_change && describe(fd, file, &after) == 0 &&
 		is_same(&found, &after)) {
 		found.is_good = r == 0;
 		uv_mutex_lock(&blobs->names);

@@ -1,7 +1,7 @@
 // An image or file whose bytes are not those of its name is given to nobody, whoever asks in whatever way; sent again, it is whole.
 
 import assert from 'node:assert/strict';
-import { closeSync, copyFileSync, existsSync, openSync, readFileSync, readdirSync, renameSync, statSync, truncateSync, utimesSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, copyFileSync, existsSync, linkSync, openSync, readFileSync, readdirSync, renameSync, statSync, truncateSync, utimesSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -51,6 +51,21 @@ async function isRefused(server, blob, id = 'one') {
 	const asked = await download(server, id, blob, { method: 'HEAD' });
 	assert.deepEqual([asked.status, asked.bytes.length], [500, 0]);
 }
+
+!inDatabase && test('a file of another image that was linked to the name is refused, although its bytes are known', async (t) => {
+	const server = await Server.start(t);
+	await server.createSession({ id: 'one' });
+	const [bytes, other] = [bytesOf(5000, 1), bytesOf(5000, 2)];
+	const [first, second] = [(await mustUpload(server, 'one', bytes)).blob, (await mustUpload(server, 'one', other)).blob];
+	utimesSync(pathOf(server, first), new Date(0), new Date(0)); // and so not changed just now
+	await new Promise((resolve) => setTimeout(resolve, 50)); // ticks of the file system's clock, in which a file is not remembered
+	await isWhole(server, first, bytes);
+	renameSync(pathOf(server, second), `${pathOf(server, second)}.gone`);
+	linkSync(pathOf(server, first), pathOf(server, second));
+	await new Promise((resolve) => setTimeout(resolve, 50));
+	await isWhole(server, first, bytes);
+	await isRefused(server, second);
+});
 
 !inDatabase && test('one bit anywhere in an image, and nobody gets it until it is sent again', async (t) => {
 	const server = await Server.start(t);
