@@ -2,7 +2,8 @@
  * Private to src/acp, the room that speaks ACP with one agent: acp_process.c starts and stops its
  * process, acp_session.c talks to it, acp_requests.c handles its requests, acp_resume.c resumes an
  * earlier session, acp_settings.c changes the settings that clients ask for, acp_state.c reports
- * what does not belong to the conversation, acp_updates.c translates.
+ * what does not belong to the conversation, acp_unread.c handles lines that were not read,
+ * acp_updates.c translates.
  *
  * Files and commands belong to the workspace room, pipes and processes to the process room, and
  * comparing a replay with the log to the reconcile room; each is used through its public header
@@ -238,6 +239,8 @@ void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_
 json_t *acp_agent_login_ways(const struct acp_agent *agent);
 /** Reports that a client has logged in. */
 void acp_agent_tell_login(struct acp_agent *agent, const struct acp_setting *how);
+/* acp_unread.c: lines that were not read */
+
 /**
  * A line that was too long has ended: reports it, and answers the request or ends the wait for the
  * response that it contained.
