@@ -18,6 +18,8 @@ struct child_stderr {
 /** Logs the complete lines; an unfinished one is kept until its end arrives. */
 void child_stderr_push(struct child_stderr *e, const char *session_id, const char *bytes,
 	size_t len, uint64_t now_ms);
+/** Keeps a line as one of the last, without logging it. */
+void child_stderr_note(struct child_stderr *e, const char *line, size_t len);
 /**
  * Appends the last lines (at most 12 lines and 4096 bytes) and an unfinished one, separated by
  * newlines, sanitized and without the values of `env` that may be secrets.

@@ -77,7 +77,9 @@ size_t diag_unsafe(const char *text, size_t len);
  * nothing invisible, valid UTF-8.
  */
 void diag_clean(struct buffer *out, const char *text, size_t len);
-/** Likewise, JSON without a change of its values: what a terminal must not get is escaped. */
+/** Likewise, with each byte made visible that a terminal must not get: `\x1b`. */
+void diag_show(struct buffer *out, const char *text, size_t len);
+/** Like diag_clean(), JSON without a change of its values: what a terminal must not get is escaped. */
 void diag_clean_json(struct buffer *out, const char *json, size_t len);
 /** Prints a line on stdout, made safe by diag_clean(): what a command answers. */
 __attribute__((format(printf, 1, 2))) void diag_print(const char *fmt, ...);

@@ -11,6 +11,7 @@
 #define HOLDFAST_EDITOR_VIEW_H
 
 #include "holdfast/buffer.h"
+#include "holdfast/json_rpc.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -100,7 +101,8 @@ size_t editor_view_count_prompts(const struct editor_view *view);
 /** Whether the running turn belongs to one of them. */
 bool editor_view_is_at_work(const struct editor_view *view);
 /** Returns the prompt_id of this request, or NULL. Borrowed. */
-const char *editor_view_prompt_of(const struct editor_view *view, const char *id);
+const char *editor_view_prompt_of(
+	const struct editor_view *view, const char *id, enum json_rpc_likeness likeness);
 /**
  * Answers the requests for this prompt: with an error if `error` is not NULL, else as cancelled.
  */

@@ -2,6 +2,11 @@
  * Splits a byte stream into lines of JSON. Buffers at most line_max bytes of an unfinished line
  * plus one push. A line that is longer, or nests deeper than JSON_DEPTH_MAX, is skipped; only its
  * head and tail are kept, to identify it.
+ *
+ * ACP wants nothing but messages on stdout, one a line. Programs that think they write to a terminal
+ * put window titles, colours and the like around them, so a line is `noise* JSON noise*`, where noise
+ * is what terminal_sequence.h finds, blanks, and a byte order mark (RFC 8259, section 8.1: a reader may
+ * ignore one). Nothing is guessed: words on the line, or noise within the JSON, make it no message.
  */
 #ifndef HOLDFAST_JSON_LINES_H
 #define HOLDFAST_JSON_LINES_H
@@ -38,9 +43,16 @@ void json_lines_finish(struct json_lines *l);
 /** Adds bytes of the stream. Then call json_lines_next() until it returns JSON_LINE_NONE. */
 void json_lines_push(struct json_lines *l, const char *bytes, size_t len);
 /**
- * Returns the next line without its LF or CRLF. It is lent until the next push, and can be
- * modified.
+ * Returns the next line without its end and the noise around its JSON. It is lent until the next
+ * push, and can be modified.
  */
 enum json_line json_lines_next(struct json_lines *l, char **ret_line, size_t *ret_len);
+/**
+ * Cuts the noise off around the JSON object or array in *text. If there is only noise, *len becomes 0; a
+ * text that is neither stays as it is.
+ */
+void json_unwrap(const char **text, size_t *len);
+/** Returns how many bytes of noise the text begins with. */
+size_t json_noise_length(const char *text, size_t len);
 
 #endif

@@ -36,13 +36,26 @@ enum json_rpc_message {
  */
 json_t *json_rpc_parse(
 	char *line, size_t len, struct json_numbers *numbers, json_error_t *ret_error);
-/** Determines the kind of a message from its members. */
+/** Determines the kind of a message from its members. A null method is none. */
 enum json_rpc_message json_rpc_classify(const json_t *message);
+/**
+ * Some peers answer 7 with "7", 7.0 or 7e0. Where several ids are open look for an equal one first,
+ * because a peer may use 7 and "7" at once; then for one that is the same number.
+ */
+enum json_rpc_likeness { JSON_RPC_EQUAL, JSON_RPC_SAME_NUMBER };
+/** Whether two ids are equal, or the same whole number. NULL is no id. */
+bool json_rpc_same_id(const json_t *a, const json_t *b, enum json_rpc_likeness likeness);
+/** The same of two ids as JSON texts. */
+bool json_rpc_same_id_text(const char *a, const char *b, enum json_rpc_likeness likeness);
+/** Whether an id is this number, in whatever spelling. */
+bool json_rpc_is_id(const json_t *id, json_int_t number);
 /**
  * Returns what is visible of a skipped line: an object with its "id" and "method", if they are in
  * the usual places. New reference.
  */
 json_t *json_rpc_peek(const struct json_lines *lines);
+/** Likewise of a line that cannot be read, from its first `{` on. */
+json_t *json_rpc_peek_line(const char *line, size_t len);
 /**
  * These append a whole message and a newline, in ASCII. `message`, `params` and `result` are
  * consumed (stolen references), `id` is borrowed; for an error `id` can be NULL if it is unknown.

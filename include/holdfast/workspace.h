@@ -12,6 +12,7 @@
 
 #include "holdfast/buffer.h"
 #include "holdfast/child.h"
+#include "holdfast/json_rpc.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -71,7 +72,9 @@ bool workspace_handle(
  * The agent has withdrawn a request: if it is a pending terminal/wait_for_exit, answers it as
  * cancelled and returns true.
  */
-bool workspace_withdraw(struct workspace *ws, const json_t *id);
+bool workspace_withdraw(struct workspace *ws, const json_t *id, enum json_rpc_likeness likeness);
+/** Whether a terminal/wait_for_exit is pending. */
+bool workspace_is_waited_for(const struct workspace *ws);
 /** The agent is gone: ends its commands; pending requests are not answered. */
 void workspace_abandon(struct workspace *ws);
 /**

@@ -84,6 +84,8 @@ struct acp_turn {
 	bool cancelling; /* session/cancel was sent */
 	bool cancelled_unsent; /* cancelled before it was sent; not reported yet */
 	bool late; /* the agent has said something outside of a prompt */
+	/* id? and method? of a line that could not be read and may be what the turn waits for */
+	json_t *missed;
 };
 
 /* Resuming an earlier session. acp_resume.c */
@@ -175,8 +177,6 @@ void acp_process_read(struct acp_agent *agent);
 void acp_process_drop(struct acp_agent *agent);
 /** The configuration shared by the agent's process and its commands. */
 struct child_config acp_process_config(const struct acp_agent *agent);
-/** Treats a line of stdout as if it had come from stderr. */
-void acp_process_note_words(struct acp_agent *agent, const char *line, size_t len);
 /** Ends the child, and with it the prompt, and calls stopped(). */
 void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *detail);
 /**
@@ -203,8 +203,11 @@ void acp_agent_send_prompt(struct acp_agent *agent);
 bool acp_agent_takes_prompt(const struct acp_agent *agent);
 void acp_agent_send_cancel(struct acp_agent *agent);
 void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len);
-/** Logs something from the agent that could not be used; rate-limited. */
-void acp_agent_report_noise(
+/**
+ * Logs something from the agent that could not be used, each byte of it visible. Returns false if
+ * there were too many of them in this minute.
+ */
+bool acp_agent_report_noise(
 	struct acp_agent *agent, const char *what, const char *text, size_t len);
 
 /* acp_state.c: what is reported beside the conversation */
@@ -246,6 +249,14 @@ void acp_agent_tell_login(struct acp_agent *agent, const struct acp_setting *how
  * response that it contained.
  */
 void acp_agent_handle_skipped(struct acp_agent *agent);
+/** A line that is no message has arrived. */
+void acp_agent_handle_unread(struct acp_agent *agent, const char *line, size_t len);
+/** A message has arrived, which may be one that was missed. */
+void acp_agent_note_news(struct acp_agent *agent, const json_t *message);
+/** The turn ends: nobody waits for a missed message any more. */
+void acp_agent_forget_missed(struct acp_agent *agent);
+/** The deadline has passed while a message is missed: what waits for it goes on without it. */
+void acp_agent_give_up_missed(struct acp_agent *agent);
 
 /* acp_settings.c: settings that clients change */
 

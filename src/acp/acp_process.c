@@ -103,6 +103,7 @@ void acp_agent_await_idle(struct acp_agent *agent)
 
 void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message)
 {
+	acp_agent_forget_missed(agent);
 	agent->turn.prompting = false;
 	agent->turn.cancelling = false;
 	agent->turn.cancelled_unsent = false;
@@ -120,6 +121,7 @@ void acp_process_drop(struct acp_agent *agent)
 		agent->process.child = NULL;
 	}
 	agent->session.stage = ACP_IDLE;
+	acp_agent_forget_missed(agent);
 	agent->turn.late = false;
 	agent->process.exited = false;
 	agent->process.overflowed = false;
@@ -272,12 +274,6 @@ static void handle_errors(void *owner, const char *bytes, size_t len)
 		&agent->process.errors, agent->config.session_id, bytes, len, uv_now(agent->loop));
 }
 
-void acp_process_note_words(struct acp_agent *agent, const char *line, size_t len)
-{
-	handle_errors(agent, line, len);
-	handle_errors(agent, "\n", 1);
-}
-
 static void handle_finished(void *owner, int64_t exit_status, int term_signal)
 {
 	struct acp_agent *agent = owner;
@@ -424,6 +420,8 @@ static void handle_deadline(uv_timer_t *timer)
 		acp_agent_await(agent, agent->config.cancel_grace_ms);
 	} else if (agent->turn.late) {
 		handle_quiet(agent);
+	} else if (agent->turn.missed && !agent->turn.cancelling) {
+		acp_agent_give_up_missed(agent);
 	} else if (agent->session.stage == ACP_READY) {
 		/*
 		 * A late answer could not be told from the work of the next prompt, so the child

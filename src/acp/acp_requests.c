@@ -157,24 +157,34 @@ static bool has_answer(const struct acp_agent *agent, const struct question *q)
 	       agent->ops->permission_is_resolved(agent->owner, q->request_id);
 }
 
-void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params)
+/** Withdraws the question with this id; returns false if there is none. */
+static bool withdraw_question(
+	struct acp_agent *agent, const json_t *id, enum json_rpc_likeness likeness)
 {
-	const json_t *id = json_object_get(params, "requestId");
 	list_for_each(link, &agent->questions.list) {
 		struct question *q = list_entry(link, struct question, link);
-		if (json_equal(q->id, id)) {
-			if (has_answer(agent, q)) {
-				return;
-			}
+		if (!json_rpc_same_id(q->id, id, likeness)) {
+			continue;
+		}
+		if (!has_answer(agent, q)) {
 			char *request_id = xstrdup(q->request_id);
 			answer_question(agent, q, NULL);
 			question_free(agent, q);
 			agent->ops->permission_withdrawn(agent->owner, request_id);
 			free(request_id);
-			return;
 		}
+		return true;
 	}
-	if (!workspace_withdraw(agent->workspace, id)) {
+	return false;
+}
+
+void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params)
+{
+	const json_t *id = json_object_get(params, "requestId");
+	if (!withdraw_question(agent, id, JSON_RPC_EQUAL) &&
+		!workspace_withdraw(agent->workspace, id, JSON_RPC_EQUAL) &&
+		!withdraw_question(agent, id, JSON_RPC_SAME_NUMBER) &&
+		!workspace_withdraw(agent->workspace, id, JSON_RPC_SAME_NUMBER)) {
 		diag(DIAG_DEBUG, "session %s: the agent cancels a request that is not open",
 			agent->config.session_id);
 	}

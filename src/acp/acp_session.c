@@ -12,7 +12,7 @@
  */
 
 #define NOISE_PER_MINUTE 20
-#define NOISE_SHOWN      ((size_t)200)
+#define NOISE_SHOWN      ((size_t)400)
 /* Updates kept that arrive before the answer to session/new; a few are normal. */
 #define EARLY_MAX      64
 #define SESSION_ID_MAX 1024
@@ -74,15 +74,15 @@ void acp_agent_send_cancel(struct acp_agent *agent)
 	acp_agent_send(agent, &out);
 }
 
-void acp_agent_report_noise(struct acp_agent *agent, const char *what, const char *text, size_t len)
+bool acp_agent_report_noise(struct acp_agent *agent, const char *what, const char *text, size_t len)
 {
 	unsigned dropped = 0;
 	if (!diag_rate_take(
 		    &agent->session.noise, NOISE_PER_MINUTE, uv_now(agent->loop), &dropped)) {
-		return;
+		return false;
 	}
 	struct buffer clean = {0};
-	diag_clean(&clean, text, len < NOISE_SHOWN ? len : NOISE_SHOWN);
+	diag_show(&clean, text, len < NOISE_SHOWN ? len : NOISE_SHOWN);
 	diag(DIAG_WARN, "session %s: the agent sent %s: %s", agent->config.session_id, what,
 		buffer_cstr(&clean));
 	if (dropped > 0) {
@@ -90,6 +90,7 @@ void acp_agent_report_noise(struct acp_agent *agent, const char *what, const cha
 			agent->config.session_id, dropped);
 	}
 	buffer_finish(&clean);
+	return true;
 }
 
 static bool is_chunk(const char *kind)
@@ -357,7 +358,7 @@ static bool is_awaited(const struct acp_agent *agent, const json_t *id)
 		agent->session.stage != ACP_READY && agent->session.stage != ACP_LOGGING_IN &&
 		agent->session.stage != ACP_RECALLING && agent->session.stage != ACP_SETTLING;
 	bool open = starting || sent;
-	return open && json_is_integer(id) && json_integer_value(id) == agent->session.awaited_id;
+	return open && json_rpc_is_id(id, agent->session.awaited_id);
 }
 
 void acp_agent_handle_response(struct acp_agent *agent, const json_t *message)
@@ -430,11 +431,25 @@ static void handle_notification(struct acp_agent *agent, const json_t *message, 
 	}
 }
 
+/** An agent in JavaScript that answers with an undefined result leaves the member out. */
+static bool is_bare_response(const json_t *message)
+{
+	const json_t *id = json_object_get(message, "id");
+	return id && !json_is_null(id) && !json_object_get(message, "method");
+}
+
 void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len)
 {
 	json_error_t error;
 	json_t *message = json_rpc_parse(line, len, agent->config.numbers, &error);
-	switch (json_rpc_classify(message)) {
+	enum json_rpc_message kind = json_rpc_classify(message);
+	if (kind == JSON_RPC_INVALID && is_bare_response(message)) {
+		kind = JSON_RPC_RESPONSE;
+	}
+	if (kind != JSON_RPC_INVALID) {
+		acp_agent_note_news(agent, message);
+	}
+	switch (kind) {
 	case JSON_RPC_REQUEST:
 		acp_agent_handle_request(agent,
 			json_string_value(json_object_get(message, "method")),
@@ -447,11 +462,7 @@ void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len)
 		acp_agent_handle_response(agent, message);
 		break;
 	case JSON_RPC_INVALID:
-		acp_agent_report_noise(agent, "a line that is not JSON-RPC", line, len);
-		if (agent->session.stage == ACP_INITIALIZING) {
-			/* the output of a program that is not an agent */
-			acp_process_note_words(agent, line, len);
-		}
+		acp_agent_handle_unread(agent, line, len);
 		break;
 	}
 	json_decref(message);

@@ -228,7 +228,7 @@ bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message)
 	const json_t *error = json_object_get(message, "error");
 	list_for_each(link, &agent->settings.list) {
 		struct setting *setting = list_entry(link, struct setting, link);
-		if (!setting->id || !json_is_integer(id) || json_integer_value(id) != setting->id) {
+		if (!setting->id || !json_rpc_is_id(id, setting->id)) {
 			continue;
 		}
 		if (error && !json_is_null(error)) {

@@ -1,41 +1,13 @@
 /* Makes untrusted text safe for a terminal, as text or as JSON. */
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
+#include "holdfast/terminal_sequence.h"
 #include "holdfast/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/**
- * Returns the length of the escape sequence at `text`, which begins with ESC: CSI up to its final
- * byte, OSC and other strings up to BEL or ESC \, anything else two bytes. An unterminated sequence
- * extends to the end.
- */
-static size_t escape_length(const char *text, size_t len)
-{
-	if (len < 2) {
-		return len;
-	}
-	size_t i = 2;
-	if (text[1] == '[') {
-		while (i < len && (text[i] < 0x40 || text[i] > 0x7e)) {
-			i++;
-		}
-		return i < len ? i + 1 : len;
-	}
-	if (text[1] && strchr("]PX^_", text[1])) {
-		while (i < len && text[i] != '\a' && text[i] != '\x1b') {
-			i++;
-		}
-		if (i + 1 < len && text[i] == '\x1b') {
-			i++;
-		}
-		return i < len ? i + 1 : len;
-	}
-	return 2;
-}
 
 size_t diag_unsafe(const char *text, size_t len)
 {
@@ -64,12 +36,25 @@ void diag_clean(struct buffer *out, const char *text, size_t len)
 		buffer_append(out, text + i, safe);
 		i += safe;
 		size_t n = diag_unsafe(text + i, len - i);
+		bool is_cut;
 		if (n == 1 && text[i] == 0x1b) {
-			n = escape_length(text + i, len - i);
+			n = terminal_sequence_length(text + i, len - i, &is_cut);
 		} else if (n == 1) {
 			buffer_append_char(out, (unsigned char)text[i] < 0x80 ? ' ' : '?');
 		}
 		i += n;
+	}
+}
+
+void diag_show(struct buffer *out, const char *text, size_t len)
+{
+	for (size_t i = 0; i < len;) {
+		size_t safe = safe_length(text + i, len - i);
+		buffer_append(out, text + i, safe);
+		i += safe;
+		for (size_t n = diag_unsafe(text + i, len - i); n > 0; n--, i++) {
+			buffer_printf(out, "\\x%02x", (unsigned char)text[i]);
+		}
 	}
 }
 

@@ -7,6 +7,7 @@
 
 #include "http_internal.h"
 
+#include "holdfast/json_lines.h"
 #include "holdfast/session_list.h"
 
 #include <errno.h>
@@ -455,6 +456,7 @@ static void editor_message(struct conn *conn, const char *text, size_t len)
 	if (!conn->editor) {
 		return;
 	}
+	json_unwrap(&text, &len);
 	int r = editor_request_parse(text, len, conn->server->limits, &request, &refusal);
 	r = r < 0 ? r : take_request(conn, &request, text, len, &refusal);
 	if (r < 0) {

@@ -176,13 +176,15 @@ void editor_look_for_removed(struct editor_session *at)
 	}
 }
 
-void editor_take_back(struct conn *conn, const char *id)
+static bool take_back(struct conn *conn, const char *id, enum json_rpc_likeness likeness)
 {
+	bool is_found = false;
 	list_for_each(link, &conn->editor->sessions) {
 		struct editor_session *at = editor_session_at(link);
 		struct prompt_view had;
-		const char *prompt_id = editor_view_prompt_of(editor_view_of(at), id);
+		const char *prompt_id = editor_view_prompt_of(editor_view_of(at), id, likeness);
 		struct session *session = editor_session_of(at);
+		is_found = is_found || prompt_id;
 		if (!prompt_id || !session || !session_has_names(session) ||
 			session_find_prompt(session, prompt_id, &had) < 0) {
 			continue;
@@ -193,6 +195,14 @@ void editor_take_back(struct conn *conn, const char *id)
 		} else if (session_is_turn_of(session, prompt_id)) {
 			agent_host_cancel(conn->server->agents, session);
 		}
+	}
+	return is_found;
+}
+
+void editor_take_back(struct conn *conn, const char *id)
+{
+	if (!take_back(conn, id, JSON_RPC_EQUAL)) {
+		take_back(conn, id, JSON_RPC_SAME_NUMBER);
 	}
 }
 

@@ -17,9 +17,9 @@ static void print_dropped(const char *session_id, unsigned dropped)
 	}
 }
 
-static void keep_line(struct child_stderr *e)
+void child_stderr_note(struct child_stderr *e, const char *line, size_t len)
 {
-	buffer_append(&e->last, e->line.data, e->line.len);
+	buffer_append(&e->last, line, len < LINE_MAX_BYTES ? len : LINE_MAX_BYTES);
 	buffer_append_char(&e->last, '\n');
 	e->last_count++;
 	while (e->last_count > LAST_LINES || e->last.len > LAST_MAX_BYTES) {
@@ -63,7 +63,7 @@ static void stderr_end_line(struct child_stderr *e, const char *session_id, uint
 		diag(DIAG_INFO, "session %s: agent: %s", session_id, buffer_cstr(&clean));
 	}
 	if (clean.len > 0) {
-		keep_line(e);
+		child_stderr_note(e, e->line.data, e->line.len);
 	}
 	buffer_finish(&clean);
 	buffer_clear(&e->line);

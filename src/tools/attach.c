@@ -94,9 +94,7 @@ static void take_lines(struct link_state *state)
 	char *end;
 	while ((end = memchr(in->data + state->scanned, '\n', in->len - state->scanned))) {
 		size_t len = (size_t)(end - in->data) - begin;
-		if (strspn(in->data + begin, " \t\r") < len) { /* it ends at the newline */
-			attach_take_line(&state->attach, in->data + begin, len);
-		}
+		attach_take_line(&state->attach, in->data + begin, len);
 		begin = state->scanned = (size_t)(end - in->data) + 1;
 	}
 	buffer_consume(in, begin);

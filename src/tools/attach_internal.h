@@ -67,7 +67,7 @@ json_t *attach_place_of(const struct open_session *session);
 /* attach_messages.c */
 void attach_init(struct attach *attach);
 void attach_finish(struct attach *attach);
-/** Handles a line from the editor. */
+/** Handles a line from the editor; one with nothing but noise (json_lines.h) is nothing. */
 void attach_take_line(struct attach *attach, const char *text, size_t len);
 /** Handles a message from the server. */
 void attach_take_message(struct attach *attach, const char *text, size_t len);

@@ -5,6 +5,7 @@
 #include "attach_internal.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/json_lines.h"
 #include "holdfast/json_rpc.h"
 
 #include <stdio.h>
@@ -145,10 +146,12 @@ static void tell_editor_json(struct attach *attach, const json_t *message)
 /** Accepts a NULL `id`. */
 static struct wait *find_wait(struct attach *attach, const char *id)
 {
-	list_for_each(link, &attach->waits) {
-		struct wait *wait = list_entry(link, struct wait, link);
-		if (is(id, wait->id)) {
-			return wait;
+	for (int likeness = JSON_RPC_EQUAL; id && likeness <= JSON_RPC_SAME_NUMBER; likeness++) {
+		list_for_each(link, &attach->waits) {
+			struct wait *wait = list_entry(link, struct wait, link);
+			if (json_rpc_same_id_text(id, wait->id, likeness)) {
+				return wait;
+			}
 		}
 	}
 	return NULL;
@@ -315,6 +318,10 @@ static void take_answer(struct attach *attach, const json_t *id, const char *tex
 
 void attach_take_line(struct attach *attach, const char *text, size_t len)
 {
+	json_unwrap(&text, &len);
+	if (!len) {
+		return;
+	}
 	json_t *message = json_read(text, len, JSON_REJECT_DUPLICATES, attach->numbers, NULL);
 	const json_t *id = json_object_get(message, "id");
 	struct buffer out = {0};

@@ -446,6 +446,10 @@ static void show_note(struct terminal_view *view, const char *type, const json_t
 		show_turn_end(view, data);
 	} else if (strcmp(type, "agent_stopped") == 0) {
 		show_agent_stopped(view, data);
+	} else if (strcmp(type, "x-acp-line_too_long") == 0 ||
+		   strcmp(type, "x-acp-line_unread") == 0) {
+		begin(view, BLOCK_NOTE);
+		put_note(view, TERMINAL_RED, "✘ ", "a line is lost here", text_of(data, "message"));
 	} else if (strcmp(type, "x-holdfast-gap") == 0) {
 		begin(view, BLOCK_NOTE);
 		put_note(view, TERMINAL_RED, "✘ ", "an event is lost here", text_of(data, "why"));

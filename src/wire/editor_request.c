@@ -7,6 +7,7 @@
 #include "holdfast/json_text.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,13 +24,17 @@ static const json_t *ours(const json_t *object)
 /* --- the message --- */
 
 /**
- * Returns a request id as JSON, which the caller frees. NULL unless it is a string or an integer of
- * at most EDITOR_ID_MAX bytes.
+ * Returns a request id as JSON, which the caller frees. NULL unless it is a string or a whole number
+ * of at most EDITOR_ID_MAX bytes. 7.0 is a whole number (JSON-RPC 2.0, section 4: an id should have no
+ * fractional part), and is answered as 7.0.
  */
 static char *read_id(const json_t *id)
 {
 	struct buffer text = {0};
-	if (!json_is_string(id) && !json_is_integer(id)) {
+	bool is_whole = json_is_integer(id) ||
+			(json_is_real(id) && json_real_value(id) == trunc(json_real_value(id)) &&
+				fabs(json_real_value(id)) <= (double)JSON_SAFE_MAX);
+	if (!json_is_string(id) && !is_whole) {
 		return NULL;
 	}
 	json_write(&text, id, NULL);

@@ -163,11 +163,12 @@ bool editor_view_is_at_work(const struct editor_view *view)
 	return any;
 }
 
-const char *editor_view_prompt_of(const struct editor_view *view, const char *id)
+const char *editor_view_prompt_of(
+	const struct editor_view *view, const char *id, enum json_rpc_likeness likeness)
 {
 	list_for_each(link, &view->waits) {
 		struct editor_wait *wait = list_entry(link, struct editor_wait, link);
-		if (wait->kind == WAIT_PROMPT && strcmp(wait->id, id) == 0) {
+		if (wait->kind == WAIT_PROMPT && json_rpc_same_id_text(wait->id, id, likeness)) {
 			return wait->name;
 		}
 	}

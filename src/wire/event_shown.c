@@ -77,7 +77,7 @@ static unsigned custom_hides(const struct event_view *view)
 	}
 	bool is_plain = agent_state_kind(view->type_name, view->type_len) < AGENT_STATE_COUNT ||
 			is_type(view, "x-acp-start_delayed") ||
-			is_type(view, "x-acp-line_too_long");
+			is_type(view, "x-acp-line_too_long") || is_type(view, "x-acp-line_unread");
 	return is_plain ? HIDE_NOTHING : HIDE_ALL;
 }
 

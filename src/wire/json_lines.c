@@ -2,6 +2,7 @@
 
 #include "holdfast/json_text.h"
 #include "holdfast/requests.h"
+#include "holdfast/terminal_sequence.h"
 
 #include <string.h>
 
@@ -73,6 +74,72 @@ void json_lines_push(struct json_lines *l, const char *bytes, size_t len)
 	buffer_append(&l->bytes, bytes, len);
 }
 
+static size_t noise_length(const char *text, size_t len, bool *ret_is_cut)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	size_t at = 0;
+	*ret_is_cut = false;
+	while (at < len) {
+		size_t n = terminal_sequence_length(text + at, len - at, ret_is_cut);
+		if (n == 0 && text[at] == ' ') {
+			n = 1;
+		} else if (n == 0 && len - at >= 3 && memcmp(text + at, mark, 3) == 0) {
+			n = 3;
+		}
+		if (n == 0) {
+			break;
+		}
+		at += n;
+	}
+	return at;
+}
+
+size_t json_noise_length(const char *text, size_t len)
+{
+	bool is_cut;
+	return noise_length(text, len, &is_cut);
+}
+
+/** Returns the length of the JSON object or array at `text`; 0 if its end is missing. */
+static size_t json_length(const char *text, size_t len)
+{
+	size_t depth = 0;
+	bool in_string = false;
+	for (size_t i = 0; i < len; i++) {
+		char c = text[i];
+		if (in_string) {
+			i += c == '\\';
+			in_string = c != '"';
+		} else if (c == '"') {
+			in_string = true;
+		} else if (c == '{' || c == '[') {
+			depth++;
+		} else if ((c == '}' || c == ']') && --depth == 0) {
+			return i + 1;
+		}
+	}
+	return 0;
+}
+
+void json_unwrap(const char **text, size_t *len)
+{
+	bool is_cut;
+	size_t before = noise_length(*text, *len, &is_cut);
+	const char *json = *text + before;
+	size_t left = *len - before;
+	if (!left && !is_cut) {
+		*len = 0;
+	}
+	if (!left || (*json != '{' && *json != '[')) {
+		return;
+	}
+	size_t length = json_length(json, left);
+	if (length && json_noise_length(json + length, left - length) == left - length) {
+		*text = json;
+		*len = length;
+	}
+}
+
 enum json_line json_lines_next(struct json_lines *l, char **ret_line, size_t *ret_len)
 {
 	if (l->skipped) {
@@ -96,16 +163,22 @@ enum json_line json_lines_next(struct json_lines *l, char **ret_line, size_t *re
 	l->start += len + 1;
 	l->scanned = l->start;
 	bool too_long = len > l->line_max;
-	if (too_long || json_is_deep(line, len)) {
+	const char *json = line;
+	size_t json_len = len;
+	if (!too_long) {
+		json_unwrap(&json, &json_len);
+	}
+	bool is_json = json_len && (*json == '{' || *json == '[');
+	if (too_long || (is_json && json_is_deep(json, json_len))) {
 		begin_skipping(l, true);
 		l->too_deep = !too_long;
 		keep_ends(l, line, len);
 		return JSON_LINE_TOO_LONG;
 	}
-	if (len > 0 && line[len - 1] == '\r') {
-		len--;
+	if (json_len > 0 && json[json_len - 1] == '\r') {
+		json_len--;
 	}
-	*ret_line = line;
-	*ret_len = len;
+	*ret_line = line + (json - line);
+	*ret_len = json_len;
 	return JSON_LINE_READY;
 }

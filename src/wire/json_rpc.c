@@ -100,7 +100,57 @@ enum json_rpc_message json_rpc_classify(const json_t *message)
 		return json_object_get(message, "id") ? JSON_RPC_REQUEST : JSON_RPC_NOTIFICATION;
 	}
 	bool answers = json_object_get(message, "result") || json_object_get(message, "error");
-	return !method && answers ? JSON_RPC_RESPONSE : JSON_RPC_INVALID;
+	return (!method || json_is_null(method)) && answers ? JSON_RPC_RESPONSE : JSON_RPC_INVALID;
+}
+
+/** Reads an id that is a whole number, or the text of one. */
+static bool read_number(const json_t *id, json_int_t *ret)
+{
+	if (json_is_integer(id)) {
+		*ret = json_integer_value(id);
+		return true;
+	}
+	if (json_is_real(id)) {
+		double value = json_real_value(id);
+		*ret = fabs(value) <= (double)JSON_SAFE_MAX ? (json_int_t)value : 0;
+		return (double)*ret == value;
+	}
+	if (!json_is_string(id) || !strchr("-0123456789", *json_string_value(id))) {
+		return false;
+	}
+	json_t *number = json_read(
+		json_string_value(id), json_string_length(id), JSON_DECODE_ANY, NULL, NULL);
+	bool is_whole = json_is_number(number) && read_number(number, ret);
+	json_decref(number);
+	return is_whole;
+}
+
+bool json_rpc_same_id(const json_t *a, const json_t *b, enum json_rpc_likeness likeness)
+{
+	json_int_t number;
+	if (likeness == JSON_RPC_EQUAL) {
+		return a && b && json_equal(a, b);
+	}
+	return read_number(a, &number) && json_rpc_is_id(b, number);
+}
+
+bool json_rpc_is_id(const json_t *id, json_int_t number)
+{
+	json_int_t other;
+	return read_number(id, &other) && other == number;
+}
+
+bool json_rpc_same_id_text(const char *a, const char *b, enum json_rpc_likeness likeness)
+{
+	if (likeness == JSON_RPC_EQUAL) {
+		return strcmp(a, b) == 0;
+	}
+	json_t *x = json_read(a, strlen(a), JSON_DECODE_ANY, NULL, NULL);
+	json_t *y = json_read(b, strlen(b), JSON_DECODE_ANY, NULL, NULL);
+	bool is_same = json_rpc_same_id(x, y, likeness);
+	json_decref(x);
+	json_decref(y);
+	return is_same;
 }
 
 static int append_chunk(const char *bytes, size_t len, void *out)

@@ -1,4 +1,4 @@
-/* Finds the id and the method in the remains of a skipped line. */
+/* Finds the id and the method in a line that is skipped, or cannot be read. */
 #include "holdfast/json_rpc.h"
 
 #include "holdfast/json_lines.h"
@@ -63,7 +63,7 @@ static void take_member(
 /** Takes the members of the message up to the first incomplete one. */
 static void take_head(json_t *out, const char *text, size_t len)
 {
-	size_t at = space_length(text, len);
+	size_t at = json_noise_length(text, len);
 	while (at < len && (text[at] == '{' || text[at] == ',')) {
 		at++;
 		at += space_length(text + at, len - at);
@@ -101,17 +101,29 @@ static void take_tail(json_t *out, const char *text, size_t len)
 	size_t value_len = value_length(text + at, len - at);
 	size_t end = at + value_len + 1;
 	if (value_len > 0 && text[at + value_len] == '}' &&
-		space_length(text + end, len - end) == len - end) {
+		json_noise_length(text + end, len - end) == len - end) {
 		take_member(out, key, 4, text + at, value_len);
 	}
 }
 
-json_t *json_rpc_peek(const struct json_lines *l)
+static json_t *peek(const char *head, size_t head_len, const char *tail, size_t tail_len)
 {
 	json_t *out = json_object();
-	take_head(out, l->head.data, l->head.len);
-	if (!json_object_get(out, "id") && l->tail.len > 0) {
-		take_tail(out, l->tail.data, l->tail.len);
+	take_head(out, head, head_len);
+	if (!json_object_get(out, "id") && tail_len > 0) {
+		take_tail(out, tail, tail_len);
 	}
 	return out;
+}
+
+json_t *json_rpc_peek(const struct json_lines *l)
+{
+	return peek(l->head.data, l->head.len, l->tail.data, l->tail.len);
+}
+
+json_t *json_rpc_peek_line(const char *line, size_t len)
+{
+	const char *from = memchr(line, '{', len);
+	size_t left = from ? len - (size_t)(from - line) : 0;
+	return peek(from, left, from, left);
 }

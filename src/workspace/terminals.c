@@ -437,14 +437,26 @@ static void handle_wait(struct terminal *t, const json_t *id, const json_t *para
 	}
 }
 
-bool workspace_withdraw(struct workspace *ws, const json_t *id)
+bool workspace_is_waited_for(const struct workspace *ws)
+{
+	list_for_each(link, &ws->terminals) {
+		if (json_array_size(list_entry(link, struct terminal, link)->waiters) > 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+bool workspace_withdraw(struct workspace *ws, const json_t *id, enum json_rpc_likeness likeness)
 {
 	list_for_each(link, &ws->terminals) {
 		struct terminal *t = list_entry(link, struct terminal, link);
 		for (size_t i = 0; i < json_array_size(t->waiters); i++) {
-			if (json_equal(json_array_get(t->waiters, i), id)) {
+			json_t *waiter = json_array_get(t->waiters, i);
+			if (json_rpc_same_id(waiter, id, likeness)) {
+				workspace_refuse(
+					ws, waiter, JSON_RPC_REQUEST_CANCELLED, "cancelled");
 				json_array_remove(t->waiters, i);
-				workspace_refuse(ws, id, JSON_RPC_REQUEST_CANCELLED, "cancelled");
 				return true;
 			}
 		}

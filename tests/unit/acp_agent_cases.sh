@@ -312,7 +312,7 @@ noise)
 	put '[1,2]'
 	put '{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}'
 	put '{"jsonrpc":"2.0","id":999,"result":{}}'
-	put '{"jsonrpc":"2.0","id":"3","result":{"stopReason":"end_turn"}}'
+	put '{"jsonrpc":"2.0","id":"4","result":{"stopReason":"end_turn"}}'
 	put '{"jsonrpc":"2.0","method":"_ext/notice","params":7}'
 	put '{"jsonrpc":"2.0","method":"session/update"}'
 	update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text"}}'
@@ -325,6 +325,45 @@ noise)
 	say 'after'
 	printf 'to \033[31mstderr\033[0m\n' >&2
 	answer '{"stopReason":"tired"}'
+	until_stdin_ends
+	;;
+ids)
+	get
+	put '{"jsonrpc":"2.0","id":"1","result":{"protocolVersion":1,"agentInfo":{"name":"sh","title":null,"version":"1"}}}'
+	get
+	put '{"jsonrpc":"2.0","method":null,"id":2.0,"error":null,"result":{"sessionId":"s1"}}'
+	get
+	ask 7
+	put '{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"7"}}'
+	get
+	ask 7
+	ask '"7"'
+	put '{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"7"}}'
+	get
+	say_line "$line"
+	put '{"jsonrpc":"2.0","id":"3.5","result":{"stopReason":"refusal"}}'
+	put '{"jsonrpc":"2.0","id":"three","result":{"stopReason":"refusal"}}'
+	put '{"jsonrpc":"2.0","id":30e-1,"result":{"stopReason":"end_turn"}}'
+	get
+	put '{"jsonrpc":"2.0","id":"4e0"}'
+	until_stdin_ends
+	;;
+unread)
+	begin
+	get
+	prompt=$id
+	put "Cached.{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"stopReason\":\"end_turn\"}}"
+	get
+	prompt=$id
+	put 'to come: {"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{}}'
+	ask 7
+	get
+	put 'lost: {"jsonrpc":"2.0","id":8,"method":"fs/read_text_file","params":{"path":"x"}}'
+	get
+	say_line "$line"
+	put "to come: {\"jsonrpc\":\"2.0\",\"id\":$prompt,\"result\":{\"stopReason\":\"end_turn\"}}"
+	id=$prompt
+	end_turn
 	until_stdin_ends
 	;;
 long_lines)

@@ -183,6 +183,9 @@ static void test_start_timeout(void **state)
 		"stopped protocol did not answer initialize in time: check that its command speaks ACP on stdin and stdout\n");
 }
 
+#define UNREAD \
+	"x-acp-line_unread {\"message\":\"the agent sent a line that cannot be read, which was skipped; the server's log has its beginning\""
+
 static void test_noise(void **state)
 {
 	struct fixture *f = *state;
@@ -193,8 +196,51 @@ static void test_noise(void **state)
 		"x-acp-notification {\"method\":\"_ext/notice\",\"params\":7}\n"
 		"x-acp-line_too_long {\"message\":\"the agent sent a line of more than 4096 bytes (the limit agent_line_size), which was skipped\",\"method\":"
 		"\"session/update\"}\n"
-		"text nul \xef\xbf\xbd lone \xef\xbf\xbd.\n"
+		"text nul \xef\xbf\xbd lone \xef\xbf\xbd.\n" UNREAD
+		",\"method\":\"session/update\"}\n"
 		"text after\n"
+		"turn_end end_turn -\n");
+}
+
+static void test_ids(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "ids");
+	run_until(f, "turn_end");
+	expect_log(f,
+		"started sh 1 1 s1\n"
+		"question 1 of 2 options\n"
+		"withdrawn\n"
+		"question 2 of 2 options\n"
+		"question 3 of 2 options\n"
+		"withdrawn\n"
+		"text {'jsonrpc':'2.0','id':'7','result':{'outcome':{'outcome':'cancelled'}}}\n"
+		"turn_end end_turn -\n");
+	prompt(f, "again");
+	run_until(f, "turn_end");
+	expect_log(f, "turn_end end_turn -\n");
+}
+
+static void test_unread(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.cancel_grace_ms = 50;
+	create_agent(f, "unread", config);
+	prompt(f, "go");
+	run_until(f, "turn_end");
+	expect_log(f,
+		"started sh 1 1 s1\n" UNREAD "}\n"
+		"turn_end error the agent has been silent since it sent a line that cannot be read, and which may have been its answer; the server's log has its beginning\n");
+	prompt(f, "again");
+	run_until(f, "question");
+	assert_int_equal(acp_agent_answer(f->agent, f->request_id, "yes"), 0);
+	run_until(f, "turn_end");
+	expect_log(f, UNREAD
+		",\"method\":\"session/request_permission\"}\n"
+		"question 1 of 2 options\n" UNREAD ",\"method\":\"fs/read_text_file\"}\n"
+		"text {'jsonrpc':'2.0','id':8,'error':{'code':-32600,'message':'this request came on a line that cannot be read'}}\n" UNREAD
+		"}\n"
 		"turn_end end_turn -\n");
 }
 
@@ -456,6 +502,8 @@ int main(void)
 		AGENT_TEST(test_protocol),
 		AGENT_TEST(test_start_timeout),
 		AGENT_TEST(test_noise),
+		AGENT_TEST(test_ids),
+		AGENT_TEST(test_unread),
 		AGENT_TEST(test_prompt_error),
 		AGENT_TEST(test_questions),
 		AGENT_TEST(test_question_answered_at_once),

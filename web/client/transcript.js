@@ -31,6 +31,8 @@ const KINDS = {
 	agent_stopped: 'notice',
 	session_end: 'notice',
 	'x-acp-authenticated': 'notice',
+	'x-acp-line_too_long': 'notice',
+	'x-acp-line_unread': 'notice',
 	usage: 'silent',
 };
 

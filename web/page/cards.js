@@ -301,13 +301,15 @@ function renderNotice({ events: [event] }, { clientId, loggingIn }) {
 	}
 	const { by, sub, method_id: method } = event.data;
 	const who = by === undefined || isUs(by, sub, clientId) ? 'You' : nameOf(by, sub);
-	const { title, name, version, reason, detail, stderr, resumed, resume_error } = event.data;
+	const { title, name, version, reason, detail, stderr, resumed, resume_error, message } = event.data;
 	const how = { true: ' again and continues the conversation', false: ' without the conversation above' };
 	const words = {
 		agent_started: `${title ?? name ?? 'Agent'}${version ? ` ${version}` : ''} started${lookUp(how, String(resumed), '')}${resume_error ? ` (${resume_error})` : ''}`,
 		agent_stopped: `Agent stopped${reason ? ` (${String(reason).replaceAll('_', ' ')})` : ''}${detail ? `: ${detail}` : ''}`,
 		session_end: 'Session ended',
 		'x-acp-authenticated': `${who} logged in to the agent: ${name ?? method}`,
+		'x-acp-line_too_long': String(message),
+		'x-acp-line_unread': String(message),
 	};
 	const said = lookUp(words, event.type, event.type);
 	const why = typeof stderr === 'string' && stderr !== '' ? [failure(stderr)] : [];

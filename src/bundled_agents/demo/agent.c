@@ -15,13 +15,10 @@ static struct buffer *out(struct demo_agent *agent)
 static void handle_response(struct demo_agent *agent, const json_t *message)
 {
 	json_t *id = json_object_get(message, "id");
-	if (!json_is_integer(id)) {
-		return;
-	}
 	list_for_each(link, &agent->sessions) {
 		struct demo_session *session = list_entry(link, struct demo_session, link);
 		int64_t asked = session->turn.request_id;
-		if (asked >= 0 && asked == json_integer_value(id)) {
+		if (asked >= 0 && json_rpc_is_id(id, asked)) {
 			demo_ask_answered(session, json_object_get(message, "result"),
 				json_object_get(message, "error"));
 			return;

@@ -86,9 +86,16 @@ static void answer(struct replay_player *p, struct replay_step *request)
 		say(p, recorded->line, recorded->len);
 		return;
 	}
-	json_t *message = json_loadb(recorded->line, recorded->len, JSON_ALLOW_NUL, NULL);
+	struct buffer *out = agent_io_out(&p->io);
+	size_t end = recorded->json + recorded->json_len;
+	json_t *message = json_loadb(
+		recorded->line + recorded->json, recorded->json_len, JSON_ALLOW_NUL, NULL);
 	json_object_set(message, "id", request->client_id);
-	json_rpc_put(agent_io_out(&p->io), message);
+	buffer_append(out, recorded->line, recorded->json);
+	json_rpc_encode(out, message);
+	buffer_append(out, recorded->line + end, recorded->len - end);
+	buffer_append_char(out, '\n');
+	json_decref(message);
 }
 
 static bool is_cancel(const struct replay_step *step, const char *session)
@@ -315,12 +322,15 @@ static void handle_request(
 
 static void handle_answer(struct replay_player *p, const json_t *id)
 {
-	for (size_t i = 0; i < p->next; i++) {
-		struct replay_step *step = &p->recording->steps[i];
-		if (step->kind == REPLAY_AGENT_REQUEST && step->is_open && !step->is_answered &&
-			json_equal(step->id, id)) {
-			step->is_answered = true;
-			return;
+	for (int likeness = JSON_RPC_EQUAL; likeness <= JSON_RPC_SAME_NUMBER; likeness++) {
+		for (size_t i = 0; i < p->next; i++) {
+			struct replay_step *step = &p->recording->steps[i];
+			bool is_asked = step->kind == REPLAY_AGENT_REQUEST && step->is_open &&
+					!step->is_answered;
+			if (is_asked && json_rpc_same_id(step->id, id, likeness)) {
+				step->is_answered = true;
+				return;
+			}
 		}
 	}
 }

@@ -2,6 +2,9 @@
 
 #include "common/agent_io.h"
 
+#include "holdfast/json_lines.h"
+#include "holdfast/json_rpc.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +23,12 @@ static char *copy_string(const json_t *json)
 /* Classifies the raw line as JSON-RPC. A line that does not parse is neither request nor answer. */
 static void read_message(struct replay_step *step, bool by_client)
 {
-	json_t *message = json_loadb(step->line, step->len, JSON_ALLOW_NUL, NULL);
+	const char *text = step->line;
+	size_t len = step->len;
+	json_unwrap(&text, &len);
+	step->json = (size_t)(text - step->line);
+	step->json_len = len;
+	json_t *message = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
 	json_t *id = json_object_get(message, "id");
 	bool has_id = json_is_string(id) || json_is_number(id);
 	bool is_answer = json_object_get(message, "result") || json_object_get(message, "error");
@@ -100,28 +108,38 @@ static bool take_entry(struct replay_recording *r, const json_t *entry)
 	return true;
 }
 
-/*
- * Links an answer with its request: the latest one before it that has its id and no answer yet. An
- * answer without a request becomes a line like any other.
- */
-static void link_answer(struct replay_recording *r, size_t at)
+/* Finds the latest request before an answer that has its id and no answer yet. */
+static struct replay_step *find_peer(
+	struct replay_recording *r, size_t at, enum json_rpc_likeness likeness)
 {
-	struct replay_step *answer = &r->steps[at];
-	bool by_client = answer->kind == REPLAY_CLIENT_ANSWER;
+	bool by_client = r->steps[at].kind == REPLAY_CLIENT_ANSWER;
 	enum replay_step_kind wanted = by_client ? REPLAY_AGENT_REQUEST : REPLAY_CLIENT_REQUEST;
 	for (size_t i = at; i-- > 0;) {
 		struct replay_step *request = &r->steps[i];
 		if (request->kind == wanted && !request->peer &&
-			json_equal(request->id, answer->id)) {
-			request->peer = answer;
-			answer->peer = request;
-			if (!request->session && answer->session) {
-				request->session = xstrdup(answer->session);
-			}
-			return;
+			json_rpc_same_id(request->id, r->steps[at].id, likeness)) {
+			return request;
 		}
 	}
-	answer->kind = by_client ? REPLAY_CLIENT_OTHER : REPLAY_AGENT_OTHER;
+	return NULL;
+}
+
+/* Links an answer with its request. An answer without one becomes a line like any other. */
+static void link_answer(struct replay_recording *r, size_t at)
+{
+	struct replay_step *answer = &r->steps[at];
+	struct replay_step *request = find_peer(r, at, JSON_RPC_EQUAL);
+	request = request ? request : find_peer(r, at, JSON_RPC_SAME_NUMBER);
+	if (!request) {
+		bool by_client = answer->kind == REPLAY_CLIENT_ANSWER;
+		answer->kind = by_client ? REPLAY_CLIENT_OTHER : REPLAY_AGENT_OTHER;
+		return;
+	}
+	request->peer = answer;
+	answer->peer = request;
+	if (!request->session && answer->session) {
+		request->session = xstrdup(answer->session);
+	}
 }
 
 static void link_answers(struct replay_recording *r)

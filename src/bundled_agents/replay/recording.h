@@ -29,6 +29,8 @@ struct replay_step {
 	double at_ms;
 	char *line; /* without its newline */
 	size_t len;
+	size_t json; /* where its message begins: behind noise, see json_lines.h */
+	size_t json_len;
 	json_t *id; /* as recorded; NULL: none */
 	char *method; /* NULL: none */
 	char *session; /* its sessionId, from the params or the result of session/new; NULL: none */
