@@ -2,6 +2,10 @@
  * A growable byte buffer. Its one owner calls buffer_finish(). `data` can move in every call that
  * adds bytes. Sizes that come from outside are checked against limits.h first, so running out of
  * memory here is a bug or a machine failure, and the functions abort.
+ *
+ * With AddressSanitizer, a buffer of up to 1 KiB moves to a block of just its size in each call that
+ * may move it, and any buffer in buffer_cstr(), buffer_consume() and buffer_clear(). The old block
+ * is poisoned: a pointer that was kept over a change is reported, wherever the change falls.
  */
 #ifndef HOLDFAST_BUFFER_H
 #define HOLDFAST_BUFFER_H

@@ -7,6 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define BUFFER_MOVES 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define BUFFER_MOVES 1
+#endif
+
 void *xmalloc(size_t size)
 {
 	void *ptr = malloc(size ? size : 1);
@@ -71,22 +79,60 @@ void buffer_finish(struct buffer *b)
 	buffer_init(b);
 }
 
-static void grow(struct buffer *b, size_t extra)
+/** AddressSanitizer's realloc() always moves, and poisons the old block. */
+static void move(struct buffer *b, size_t cap)
 {
-	size_t cap = b->cap ? b->cap : 64;
-	while (cap - b->len < extra) {
-		cap *= 2;
-	}
 	b->data = xrealloc(b->data, cap);
 	b->cap = cap;
 }
 
+#ifdef BUFFER_MOVES
+
+/* A buffer of more bytes does not move at each append: that would take quadratic time. */
+#define MOVES_ALWAYS 1024
+
 void buffer_reserve(struct buffer *b, size_t extra)
 {
-	if (b->cap - b->len < extra) {
-		grow(b, extra);
+	size_t need = b->len + extra;
+	if (!extra) {
+		return;
+	}
+	if (b->len <= MOVES_ALWAYS) {
+		move(b, need);
+	} else if (need > b->cap) {
+		move(b, need + b->len / 8);
 	}
 }
+
+/** Moves, so that no pointer to the bytes is good any more, to a block with room for `extra`. */
+static void settle(struct buffer *b, size_t extra)
+{
+	size_t size = b->len + extra;
+	if (b->data || extra) {
+		move(b, size ? size : 1);
+	}
+}
+
+#else
+
+void buffer_reserve(struct buffer *b, size_t extra)
+{
+	size_t cap = b->cap ? b->cap : 64;
+	if (b->cap - b->len >= extra) {
+		return;
+	}
+	while (cap - b->len < extra) {
+		cap *= 2;
+	}
+	move(b, cap);
+}
+
+static void settle(struct buffer *b, size_t extra)
+{
+	buffer_reserve(b, extra);
+}
+
+#endif
 
 void buffer_append(struct buffer *b, const void *bytes, size_t len)
 {
@@ -238,16 +284,18 @@ void buffer_consume(struct buffer *b, size_t len)
 	if (b->len) {
 		memmove(b->data, b->data + len, b->len);
 	}
+	settle(b, 0);
 }
 
 void buffer_clear(struct buffer *b)
 {
 	b->len = 0;
+	settle(b, 0);
 }
 
 const char *buffer_cstr(struct buffer *b)
 {
-	buffer_reserve(b, 1);
+	settle(b, 1);
 	b->data[b->len] = '\0';
 	return b->data;
 }

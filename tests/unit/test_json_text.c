@@ -86,7 +86,8 @@ static void copies_and_sweeps(void **state)
 		buffer_append_str(&many, i ? ",1.50" : "[1.50");
 	}
 	buffer_append_str(&many, "]");
-	expect(buffer_cstr(&many), 0, numbers, buffer_cstr(&many));
+	const char *array = buffer_cstr(&many);
+	expect(array, 0, numbers, array);
 	json_numbers_sweep(numbers);
 	buffer_finish(&many);
 	json_numbers_destroy(numbers);
