@@ -174,10 +174,11 @@ static void take_answer(struct node_socket *s, char *bytes, size_t len)
 	static const char good[] = "HTTP/1.1 101 ";
 	size_t had = s->head.len;
 	buffer_append(&s->head, bytes, len);
-	char *end = memmem(s->head.data, s->head.len, "\r\n\r\n", 4);
+	const char *end = memmem(s->head.data, s->head.len, "\r\n\r\n", 4);
 	if (!end && s->head.len > ANSWER_HEAD_MAX) {
 		lose(s, "the head of its answer is too long");
-	} else if (end && strncmp(buffer_cstr(&s->head), good, sizeof(good) - 1) != 0) {
+	} else if (end && (s->head.len < sizeof(good) ||
+				  memcmp(s->head.data, good, sizeof(good) - 1) != 0)) {
 		lose(s, "it refuses the WebSocket");
 	} else if (end) {
 		size_t used = (size_t)(end + 4 - s->head.data) - had; /* part of this input */

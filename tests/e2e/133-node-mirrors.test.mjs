@@ -1,15 +1,17 @@
 // All who watch a session at a node that does not have it share one connection to its owner, and see what they would see there.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import net from 'node:net';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import WebSocket from 'ws';
 import { readMetrics } from '../support/metrics.mjs';
-import { startNodes as startOn } from '../support/nodes.mjs';
+import { NODE_TIMES, nodeAddress, startNodes as startOn } from '../support/nodes.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Postgres } from '../support/postgres.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
-import { demoAgent } from '../support/server.mjs';
+import { Server, demoAgent } from '../support/server.mjs';
 import { bearer, claims, makeToken, secretOf } from '../support/tokens.mjs';
 import { defer, eventually, patience, Waiters } from '../support/wait.mjs';
 
@@ -304,4 +306,56 @@ test('a node of the same store alone may follow a session, and what makes no sen
 	defer(t, () => outside.terminate());
 	const status = await new Promise((resolve) => outside.on('unexpected-response', (_, response) => resolve(response.statusCode)).on('error', () => {}));
 	assert.equal(status, 421);
+});
+
+/** A line to the owner, on which the first read of an answer ends after `sizes.shift()` bytes. The rest comes when `isRead()` is fulfilled. */
+async function lineThatCuts(t, listen, connect, sizes, isRead) {
+	const line = net.createServer((near) => {
+		const size = sizes.shift();
+		const far = net.connect(connect);
+		let held = Buffer.alloc(0);
+		const gather = async (piece) => {
+			held = Buffer.concat([held, piece]);
+			if (held.length >= size) {
+				far.off('data', gather).pause();
+				near.write(held.subarray(0, size));
+				await isRead();
+				near.write(held.subarray(size));
+				far.pipe(near);
+			}
+		};
+		far.on('data', gather);
+		near.pipe(far);
+		for (const [one, other] of [[near, far], [far, near]]) {
+			one.on('error', () => {});
+			one.on('close', () => other.destroy());
+			defer(t, () => one.destroy());
+		}
+	});
+	line.listen(listen);
+	await once(line, 'listening');
+	defer(t, () => line.close());
+}
+
+test('the answer to a handshake, and what came with it, may end where the memory for it ends', async (t) => {
+	const place = (address) => ({ host: address.split(':')[0], port: Number(address.split(':')[1]) });
+	const limits = [...NODE_TIMES, '--limit', 'idle_block_flush_ms=600000,idle_flush_ms=600000'];
+	const open = `\`\`\`\n${'a line of code\n'.repeat(1500)}`; // so long is the first message
+	const database = postgres.address('cut');
+	const [own, told] = [nodeAddress(), nodeAddress()];
+	const sizes = [512, 1024, 2048, 4096];
+	let b;
+	await lineThatCuts(t, place(told), place(own), sizes, () => b.request('GET', '/readyz')); // b has read by the time it answers
+	const a = await Server.start(t, { args: ['--store', database, '--node-listen', own, '--node-address', told, ...limits] });
+	b = await Server.start(t, { args: ['--store', database, '--node-listen', nodeAddress(), ...limits] });
+	await a.createSession({ id: 's' });
+	await post(a, 's', input.text(open));
+	while (sizes.length > 0) {
+		const what = `an answer that is cut after ${sizes[0]} bytes`;
+		const texts = new Texts(t, b, { deltas: 'text' });
+		await texts.waitFor((text) => text.includes('a line of code'), what);
+		assert.ok(texts.all[0].startsWith('{"type":"connected"'), what);
+		texts.ws.terminate();
+		await eventually(async () => (await readMetrics(b))('node_sockets') === 0, 'the connection to go');
+	}
 });
