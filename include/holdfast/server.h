@@ -131,7 +131,10 @@ void server_drain(struct server *server);
  * loop has run. Accepts NULL.
  */
 void server_close(struct server *server);
-/** Frees it, after server_close() and a run of the loop. Accepts NULL. */
+/**
+ * Frees it, after server_close() and a run of the loop to its end; no other thread may open files
+ * any more (docs/libwebsockets.md). Accepts NULL.
+ */
 void server_destroy(struct server *server);
 
 #endif

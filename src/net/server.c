@@ -123,7 +123,7 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 	struct server *server = server_new(config);
 	server->transport = transport_create(config->loop, config->limits->send_threads);
 	server->deflater = config->is_compression_off ? NULL : deflater_create();
-	if (server->transport && server_load_keys(server, ret_why)) {
+	if (server_load_keys(server, ret_why)) {
 		server->listeners = listeners_create(
 			&(struct listen_config){
 				.loop = config->loop,
@@ -138,14 +138,9 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 			},
 			ret_why);
 	}
-	if (!server->listeners) {
+	/* Last: it must not be closed while the store still has files (transport.h). */
+	if (!server->listeners || transport_open(server->transport) < 0) {
 		server_close(server);
-		/*
-		 * Run the loop until lws's close callbacks have run: its code for this loop goes
-		 * with the transport, and one of them closes the next handle.
-		 */
-		uv_run(config->loop, UV_RUN_NOWAIT);
-		uv_run(config->loop, UV_RUN_NOWAIT);
 		server_destroy(server);
 		return NULL;
 	}
@@ -320,7 +315,6 @@ void server_close(struct server *server)
 	server_forget_searches(server);
 	node_mirrors_close(server);
 	node_links_close(server);
-	transport_close(server->transport);
 	uv_close((uv_handle_t *)server->feed_timer, free_handle);
 	uv_close((uv_handle_t *)server->sweep, free_handle);
 	uv_close((uv_handle_t *)server->deny_timer, free_handle);

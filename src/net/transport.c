@@ -8,6 +8,7 @@
 #include "holdfast/send_pool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libwebsockets.h>
 #include <linux/close_range.h>
 #include <stdlib.h>
@@ -28,6 +29,9 @@
  */
 #define GATHERED_MAX 1024
 
+/* Turns of the loop in which lws closes its handles; it takes two. */
+#define CLOSING_TURNS 8
+
 static const char protocol_name[] = "holdfast";
 
 /** One pending sock_write_later(), besides its send_job. */
@@ -38,7 +42,8 @@ struct gathered {
 };
 
 struct transport {
-	struct lws_context *context;
+	uv_loop_t *loop;
+	struct lws_context *context; /* NULL: not open */
 	struct lws_vhost *vhost;
 	struct lws_protocols protocols[2];
 	struct tls_engine *tls;
@@ -245,18 +250,43 @@ static void handle_lws_log(int level, const char *line)
 struct transport *transport_create(uv_loop_t *loop, size_t send_threads)
 {
 	struct transport *transport = xcalloc(1, sizeof(*transport));
+	transport->loop = loop;
 	transport->tls = tls_engine_create();
 	transport->pool = send_pool_create(send_threads);
 	transport->gathered_max =
 		send_pool_threads(transport->pool) > 1 ? GATHERED_MAX : SEND_RING_SIZE;
 	transport->protocols[0] = (struct lws_protocols){
 		.name = protocol_name, .callback = callback, .tx_packet_size = WRITE_MAX};
+	return transport;
+}
+
+static void note_handle(uv_handle_t *handle, void *arg)
+{
+	buffer_append(arg, &handle, sizeof(handle));
+}
+
+/** `arg`: the handles that are not those of lws. */
+static void unref_handle(uv_handle_t *handle, void *arg)
+{
+	const struct buffer *others = arg;
+	for (size_t at = 0; at < others->len; at += sizeof(handle)) {
+		if (memcmp(others->data + at, &handle, sizeof(handle)) == 0) {
+			return;
+		}
+	}
+	uv_unref(handle);
+}
+
+int transport_open(struct transport *transport)
+{
+	struct buffer others = {0};
+	uv_walk(transport->loop, note_handle, &others);
 	lws_set_log_level(LLL_ERR | LLL_WARN, handle_lws_log);
 	struct lws_context_creation_info info = {
 		.port = CONTEXT_PORT_NO_LISTEN,
 		.options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS |
 			   LWS_SERVER_OPTION_UV_NO_SIGSEGV_SIGFPE_SPIN,
-		.foreign_loops = (void *[]){loop},
+		.foreign_loops = (void *[]){transport->loop},
 		.pt_serv_buf_size = READ_MAX,
 		.gid = (gid_t)-1,
 		.uid = (uid_t)-1,
@@ -269,20 +299,53 @@ struct transport *transport_create(uv_loop_t *loop, size_t send_threads)
 	info.options = LWS_SERVER_OPTION_LIBUV;
 	info.port = CONTEXT_PORT_NO_LISTEN_SERVER;
 	transport->vhost = transport->context ? lws_create_vhost(transport->context, &info) : NULL;
-	if (!transport->vhost) {
-		transport_close(transport);
-		uv_run(loop, UV_RUN_NOWAIT);
-		transport_destroy(transport);
-		return NULL;
-	}
-	return transport;
+	uv_walk(transport->loop, unref_handle, &others);
+	buffer_finish(&others);
+	return transport->vhost ? 0 : -EIO;
 }
 
-void transport_close(struct transport *transport)
+/* --- the end --- */
+
+static void note_descriptor(uv_handle_t *handle, void *arg)
 {
-	if (transport && transport->context) {
-		lws_context_destroy(transport->context);
+	uv_os_fd_t fd;
+	if (handle->type == UV_POLL && uv_fileno(handle, &fd) == 0) {
+		buffer_append(arg, &fd, sizeof(fd));
 	}
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/**
+ * lws 4.1.6 closes the descriptor of its event pipe, and once more when the handle has closed. In
+ * between, the number is kept in use, so that the second close hits nothing else.
+ */
+static void close_context(struct transport *transport)
+{
+	struct buffer noted = {0};
+	uv_walk(transport->loop, note_descriptor, &noted);
+	lws_context_destroy(transport->context);
+	int *fds = (int *)noted.data;
+	size_t count = noted.len / sizeof(*fds);
+	size_t held = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!is_open(fds[i]) && dup3(STDERR_FILENO, fds[i], O_CLOEXEC) >= 0) {
+			fds[held++] = fds[i];
+		}
+	}
+	for (int i = 0; i < CLOSING_TURNS && uv_loop_alive(transport->loop); i++) {
+		uv_run(transport->loop, UV_RUN_NOWAIT);
+	}
+	for (size_t i = 0; i < held; i++) {
+		if (is_open(fds[i])) { /* lws did not close it again */
+			close(fds[i]);
+		}
+	}
+	buffer_finish(&noted);
+	lws_context_destroy(transport->context);
 }
 
 void transport_destroy(struct transport *transport)
@@ -291,11 +354,7 @@ void transport_destroy(struct transport *transport)
 		return;
 	}
 	if (transport->context) {
-		/*
-		 * On a foreign loop, lws frees the context on the second call, once its handles are
-		 * closed.
-		 */
-		lws_context_destroy(transport->context);
+		close_context(transport);
 	}
 	tls_engine_destroy(transport->tls);
 	send_pool_destroy(transport->pool);

@@ -51,11 +51,17 @@ struct transport_ops {
 	void (*closed)(struct sock *sock);
 };
 
-/** Returns NULL if lws cannot be started. `send_threads`: see send_pool_create(). */
+/** `send_threads`: see send_pool_create(). */
 struct transport *transport_create(uv_loop_t *loop, size_t send_threads);
-/** Its sockets must be closed. Its handles are closed once the loop has run. Accepts NULL. */
-void transport_close(struct transport *transport);
-/** Frees it, after transport_close() and a run of the loop. Accepts NULL. */
+/**
+ * Starts lws; sockets can be adopted from then on. It keeps the loop alive only while there are
+ * sockets. Returns 0, or -EIO if lws cannot be started.
+ */
+int transport_open(struct transport *transport);
+/**
+ * Frees it. Its sockets must be closed. If it is open, it runs the loop, to which nothing else may
+ * be left to do, and no other thread may open files: see docs/libwebsockets.md. Accepts NULL.
+ */
 void transport_destroy(struct transport *transport);
 
 /** Sets the certificate and key (tls.h) for connections adopted from now on; takes ownership. */

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { noteCa, noteToken, trustOf, withAuth } from './auth.mjs';
+import { secondCloses, watchCloses } from './close_watch.mjs';
 import { databaseOf, makeDatabase } from './postgres.mjs';
 import { defer, patience, within } from './wait.mjs';
 
@@ -160,7 +161,7 @@ export class Server {
 			argv.push('--auth', 'off');
 		}
 		const child = spawn(...this.#command([...argv, ...args]), {
-			env: { ...sanitizerEnv(), ...process.env, ...env },
+			env: watchCloses({ ...sanitizerEnv(), ...process.env, ...env }, binary(), this.#closes),
 			stdio: ['ignore', 'ignore', 'pipe'],
 		});
 		this.#child = child;
@@ -188,6 +189,11 @@ export class Server {
 				noteCa(url, ca);
 			}
 		}
+	}
+
+	/** Where it is noted what it closes twice. */
+	get #closes() {
+		return `${this.dataDir}.closes`;
 	}
 
 	#command(argv) {
@@ -270,6 +276,7 @@ export class Server {
 			const at = this.stderr.search(/^==\d+==/m);
 			const report = at < 0 ? '' : this.stderr.slice(at, at + 8000);
 			assert.equal(report, '', `a sanitizer or valgrind reports:\n${report}`);
+			assert.deepEqual(secondCloses(this.#closes), [], 'descriptors that were closed twice');
 			return ended;
 		} finally {
 			child.kill('SIGKILL');
