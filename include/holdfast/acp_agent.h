@@ -54,6 +54,7 @@ struct acp_agent_config {
 	/* the same for an agent that can resume its session; 0: as idle_ms */
 	int resumable_idle_ms;
 	int quiet_ms; /* see quiet(); 0: 1 s */
+	int self_turn_ms; /* see quiet(); 0: 1 h */
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */
 	int login_ms; /* for authenticate, while a person logs in elsewhere; 0: 10 min */
 	struct json_numbers *numbers; /* collects the agent's numbers; NULL: they are not kept */
@@ -129,10 +130,16 @@ struct acp_agent_ops {
 	 */
 	void (*turn_end)(void *owner, const char *stop_reason, const char *message);
 	/**
-	 * The agent said something outside of a prompt, has no open question, and has then been
-	 * silent for quiet_ms.
+	 * The agent said something outside of a prompt, and has then been silent for quiet_ms with
+	 * nothing that explains it: a tool call that it has begun then and not finished, a pending
+	 * terminal/wait_for_exit, an open question; or it has given no sign for self_turn_ms.
 	 */
 	void (*quiet)(void *owner);
+	/**
+	 * Whether a prompt waits for quiet(): then tool calls and commands do not hold it back. May
+	 * be NULL: none does.
+	 */
+	bool (*prompt_waits)(void *owner);
 	/** The agent refused a setting; `why` is in its words. */
 	void (*refused)(void *owner, const struct acp_setting *setting, const char *why);
 	/**

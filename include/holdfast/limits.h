@@ -142,6 +142,8 @@
 		"hard links that such a file can have; others may lie outside --cwd")                                                   \
 	LIMIT(int, agent_file_ms, MS, 20000, 10, 3600000, NULL,                                                                         \
 		"an agent's request for a file fails after this time without an answer from the file system")                           \
+	LIMIT(int, self_turn_ms, MS, 3600000, 100, 86400000, NULL,                                                                      \
+		"a turn that an agent began by itself ends after this time without a sign of it")                                       \
 	LIMIT(size_t, agent_terminals, COUNT, 16, 0, 1024, NULL,                                                                        \
 		"commands that the server runs for one agent at once; 0: none")                                                         \
 	/* Off by default: the right value depends on the agent's work. */                                                              \

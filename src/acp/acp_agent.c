@@ -11,6 +11,7 @@
 #define LOGIN_MS         600000
 #define RESTART_DELAY_MS 500
 #define QUIET_MS         1000
+#define SELF_TURN_MS     3600000
 #define QUESTIONS_MAX    64
 #define FILE_MS          20000
 
@@ -22,6 +23,9 @@ static void handle_message(void *owner, struct buffer *message)
 static void handle_event(void *owner, const char *type, const json_t *data)
 {
 	struct acp_agent *agent = owner;
+	if (workspace_is_waited_for(agent->workspace)) {
+		acp_agent_note_sign(agent); /* the command may have put out something */
+	}
 	agent->ops->event(agent->owner, type, data);
 }
 
@@ -78,6 +82,7 @@ static void copy_config(struct acp_agent_config *c, const struct acp_agent_confi
 	set_default(&c->login_ms, LOGIN_MS);
 	set_default(&c->restart_delay_ms, RESTART_DELAY_MS);
 	set_default(&c->quiet_ms, QUIET_MS);
+	set_default(&c->self_turn_ms, SELF_TURN_MS);
 	set_default(&c->file_ms, FILE_MS);
 }
 
@@ -201,7 +206,7 @@ int acp_agent_prompt_blocks(struct acp_agent *agent, json_t *blocks)
 	}
 	agent->turn.prompting = true;
 	if (agent->turn.late) {
-		agent->turn.late = false;
+		acp_agent_end_late(agent);
 		uv_timer_stop(&agent->deadline);
 	}
 	if (agent->session.stage == ACP_READY) {
@@ -226,6 +231,7 @@ void acp_agent_cancel(struct acp_agent *agent)
 		agent->turn.cancelling = true;
 		acp_agent_await(agent, agent->config.cancel_grace_ms);
 	}
+	agent->turn.is_let_go = true;
 	acp_agent_cancel_questions(agent);
 }
 

@@ -1,7 +1,8 @@
 /*
  * Private to src/acp, the room that speaks ACP with one agent: acp_process.c starts and stops its
  * process, acp_session.c talks to it, acp_requests.c handles its requests, acp_resume.c resumes an
- * earlier session, acp_settings.c changes the settings that clients ask for, acp_state.c reports
+ * earlier session, acp_settings.c changes the settings that clients ask for, acp_late.c ends the
+ * turns that it begins by itself, acp_state.c reports
  * what does not belong to the conversation, acp_unread.c handles lines that were not read,
  * acp_updates.c translates.
  *
@@ -84,6 +85,9 @@ struct acp_turn {
 	bool cancelling; /* session/cancel was sent */
 	bool cancelled_unsent; /* cancelled before it was sent; not reported yet */
 	bool late; /* the agent has said something outside of a prompt */
+	json_t *calls; /* ids of tool calls that it has begun then, and not finished; NULL: none */
+	bool is_let_go; /* a client has cancelled that turn: tools and commands hold it no longer */
+	uint64_t sign_ms; /* when it last gave a sign then; ms of the loop */
 	/* id? and method? of a line that could not be read and may be what the turn waits for */
 	json_t *missed;
 };
@@ -162,11 +166,6 @@ void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const 
 void acp_agent_await(struct acp_agent *agent, int ms);
 /** The agent is idle: starts the timer that stops the child, if idle children are to be stopped. */
 void acp_agent_await_idle(struct acp_agent *agent);
-/**
- * Notes that something was reported; outside of a prompt, quiet() will follow once the agent is
- * silent.
- */
-void acp_agent_note_late(struct acp_agent *agent);
 /** box_create()'s callback: the box exceeded a limit and has killed everything in it. */
 void acp_process_over(void *owner, enum limit limit, const char *why);
 /** Starts the child, now or as soon as the delay and the previous child allow. */
@@ -242,6 +241,22 @@ void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_
 json_t *acp_agent_login_ways(const struct acp_agent *agent);
 /** Reports that a client has logged in. */
 void acp_agent_tell_login(struct acp_agent *agent, const struct acp_setting *how);
+/* acp_late.c: a turn that the agent began by itself */
+
+/**
+ * Notes that something was reported; outside of a prompt, quiet() will follow once the agent is
+ * silent, and nothing holds the turn.
+ */
+void acp_agent_note_late(struct acp_agent *agent);
+/** Notes a sign of life: what holds the turn holds it for longer. */
+void acp_agent_note_sign(struct acp_agent *agent);
+/** Notes an update of a tool call outside of a prompt; other updates are ignored. */
+void acp_agent_note_call(struct acp_agent *agent, const json_t *update);
+/** The quiet period has passed: ends the turn, unless it is held. */
+void acp_agent_handle_quiet(struct acp_agent *agent);
+/** The turn is over, or a prompt begins. */
+void acp_agent_end_late(struct acp_agent *agent);
+
 /* acp_unread.c: lines that were not read */
 
 /**

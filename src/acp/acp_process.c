@@ -122,7 +122,7 @@ void acp_process_drop(struct acp_agent *agent)
 	}
 	agent->session.stage = ACP_IDLE;
 	acp_agent_forget_missed(agent);
-	agent->turn.late = false;
+	acp_agent_end_late(agent);
 	agent->process.exited = false;
 	agent->process.overflowed = false;
 	agent->process.spawn_error = 0;
@@ -392,24 +392,6 @@ void acp_agent_await(struct acp_agent *agent, int ms)
 	uv_timer_start(&agent->deadline, handle_deadline, (uint64_t)ms, 0);
 }
 
-void acp_agent_note_late(struct acp_agent *agent)
-{
-	if (!agent->turn.prompting && agent->session.stage == ACP_READY) {
-		agent->turn.late = true;
-		acp_agent_await(agent, agent->config.quiet_ms);
-	}
-}
-
-static void handle_quiet(struct acp_agent *agent)
-{
-	if (agent->questions.count > 0) {
-		acp_agent_note_late(agent);
-		return;
-	}
-	agent->turn.late = false;
-	agent->ops->quiet(agent->owner);
-}
-
 static void handle_deadline(uv_timer_t *timer)
 {
 	struct acp_agent *agent = timer->data;
@@ -419,7 +401,7 @@ static void handle_deadline(uv_timer_t *timer)
 		/* The answer may have arrived already: we are the ones who do not read. */
 		acp_agent_await(agent, agent->config.cancel_grace_ms);
 	} else if (agent->turn.late) {
-		handle_quiet(agent);
+		acp_agent_handle_quiet(agent);
 	} else if (agent->turn.missed && !agent->turn.cancelling) {
 		acp_agent_give_up_missed(agent);
 	} else if (agent->session.stage == ACP_READY) {

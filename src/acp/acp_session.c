@@ -115,6 +115,7 @@ static void report_update(struct acp_agent *agent, const json_t *update)
 	if (err < 0) {
 		acp_agent_report_noise(agent, "an update that cannot be used", why, strlen(why));
 	} else if (err == 0) {
+		acp_agent_note_call(agent, update);
 		acp_agent_note_late(agent);
 	} else {
 		diag(DIAG_DEBUG, "session %s: an update with nothing to report",
@@ -447,6 +448,7 @@ void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len)
 		kind = JSON_RPC_RESPONSE;
 	}
 	if (kind != JSON_RPC_INVALID) {
+		acp_agent_note_sign(agent);
 		acp_agent_note_news(agent, message);
 	}
 	switch (kind) {

@@ -158,21 +158,6 @@ void hosted_end_turn(void *owner, const char *stop_reason, const char *message)
 	json_decref(data);
 }
 
-/**
- * Ends a turn that the agent began outside of a prompt: otherwise it would never end, and the next
- * prompt would wait forever.
- */
-static void handle_quiet(void *owner)
-{
-	struct hosted *hosted = owner;
-	bool is_late = hosted->late_turn && session_is_prompting(hosted->session) &&
-		       !session_is_turn_of_prompt(hosted->session);
-	hosted->late_turn = false;
-	if (is_late) {
-		hosted_end_turn(hosted, "end_turn", NULL);
-	}
-}
-
 /** Tells the client that asked, if it is still connected, why the setting was refused. */
 static void handle_refused(void *owner, const struct acp_setting *setting, const char *why)
 {
@@ -433,7 +418,8 @@ struct hosted *hosted_of(struct agent_host *host, struct session *session)
 		.permission_withdrawn = handle_withdrawn,
 		.permission_is_resolved = handle_is_resolved,
 		.turn_end = hosted_end_turn,
-		.quiet = handle_quiet,
+		.quiet = hosted_quiet,
+		.prompt_waits = hosted_prompt_waits,
 		.refused = handle_refused,
 		.stopped = handle_stopped,
 	};
@@ -464,6 +450,7 @@ struct hosted *hosted_of(struct agent_host *host, struct session *session)
 			.questions_max = host->limits->open_permissions,
 			.descriptors_kept = DESCRIPTORS_FOR_STORE,
 			.file_ms = host->limits->agent_file_ms,
+			.self_turn_ms = host->limits->self_turn_ms,
 			.box = host->box,
 			.spawner = host->spawner,
 			.idle_ms = host->limits->agent_idle_ms,

@@ -58,6 +58,15 @@ bool agent_traces_take(struct agent_host *host, const struct session *session,
 	const char *prompt_id, char ret[TRACEPARENT_SIZE]);
 void agent_traces_finish(struct agent_host *host);
 
+/* agent_prompts.c */
+/**
+ * acp_agent_ops.quiet: ends a turn that the agent began outside of a prompt. Otherwise it would never
+ * end, and the next prompt would wait forever.
+ */
+void hosted_quiet(void *owner);
+/** acp_agent_ops.prompt_waits */
+bool hosted_prompt_waits(void *owner);
+
 /* agent_host.c */
 /** The session's agent, which is created if need be. */
 struct hosted *hosted_of(struct agent_host *host, struct session *session);

@@ -1,4 +1,7 @@
-/* Passes prompts, with their images and files, to agents. */
+/*
+ * Passes prompts, with their images and files, to agents, and ends the turns that agents begin without
+ * one.
+ */
 #include "agent_host_internal.h"
 
 #include "holdfast/session.h"
@@ -84,4 +87,21 @@ bool agent_host_takes(const struct agent_host *host, struct session *session, co
 {
 	const struct hosted *hosted = session_host(session);
 	return !hosted || acp_agent_takes(hosted->agent, type);
+}
+
+bool hosted_prompt_waits(void *owner)
+{
+	struct hosted *hosted = owner;
+	return session_queue_length(hosted->session) > 0;
+}
+
+void hosted_quiet(void *owner)
+{
+	struct hosted *hosted = owner;
+	bool is_late = hosted->late_turn && session_is_prompting(hosted->session) &&
+		       !session_is_turn_of_prompt(hosted->session);
+	hosted->late_turn = false;
+	if (is_late) {
+		hosted_end_turn(hosted, "end_turn", NULL);
+	}
 }
