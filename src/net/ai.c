@@ -83,6 +83,7 @@ static void follow_prompt(struct conn *conn, const struct ai_request *request, u
 	struct load_request load = load_after(conn, after);
 	struct ai_response *response = ai_response_create(conn, request->request_id, &config);
 	struct conn_wait *wait = conn_wait_create(conn, conn->session, handle_stored);
+	wait->is_ordered = true;
 	wait->text = xstrdup(request->request_id);
 	ai_response_load(response, &load);
 }

@@ -93,7 +93,8 @@ int conn_append(struct conn *conn, const struct json_span *events, size_t count,
 	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal)
 {
 	*ret_bad = 0;
-	int r = check_subs(conn, events, count, ret_bad, refusal);
+	int r = conn_check_order(conn, refusal);
+	r = r < 0 ? r : check_subs(conn, events, count, ret_bad, refusal);
 	r = r < 0 ? r : find_session(conn, refusal);
 	bool is_new = r == 0 && !conn->session;
 	if (is_new) {
@@ -138,7 +139,8 @@ int conn_append_snapshot(struct conn *conn, const json_t *data, struct snapshot_
 	size_t *ret_bad, struct refusal *refusal)
 {
 	*ret_bad = SNAPSHOT_NO_INDEX;
-	int r = find_session(conn, refusal);
+	int r = conn_check_order(conn, refusal);
+	r = r < 0 ? r : find_session(conn, refusal);
 	bool is_new = r == 0 && !conn->session;
 	if (is_new) {
 		r = check_snapshot(conn, data, ret_bad, refusal);

@@ -62,17 +62,6 @@ void conn_create(struct server *server, int fd, const struct listen_kind *kind)
 	room_take(conn);
 }
 
-static void free_wait(struct conn_wait *wait)
-{
-	durable_wait_cancel(&wait->wait);
-	list_remove(&wait->link);
-	free(wait->text);
-	free(wait->acks);
-	free(wait->counts);
-	free(wait->refusal);
-	free(wait);
-}
-
 void conn_hold_session(struct conn *conn, struct session *session)
 {
 	conn_drop_session(conn);
@@ -151,7 +140,7 @@ static void stop_waiting(struct conn *conn)
 	place_wait_cancel(&conn->place_wait);
 	buffer_finish(&conn->parked);
 	list_for_each_safe(link, tmp, &conn->waits) {
-		free_wait(list_entry(link, struct conn_wait, link));
+		conn_wait_free(list_entry(link, struct conn_wait, link));
 	}
 }
 
@@ -213,38 +202,6 @@ void conn_destroy_viewer(struct conn *viewer)
 	grant_unref(viewer->grant);
 	free(viewer->ws);
 	free(viewer);
-}
-
-static void handle_durable(struct durable_wait *durable, int status)
-{
-	struct conn_wait *wait = (struct conn_wait *)durable;
-	if (wait->is_append && status == 0) {
-		metrics_observe(wait->conn->server->metrics, HISTOGRAM_APPEND_SECONDS,
-			(double)(uv_hrtime() - wait->begun_ns) / 1e9);
-	}
-	wait->answer(wait, status);
-	free_wait(wait);
-}
-
-struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
-	void (*answer)(struct conn_wait *wait, int status))
-{
-	struct conn_wait *wait = xcalloc(1, sizeof(*wait));
-	wait->conn = conn;
-	wait->answer = answer;
-	wait->wait.done = handle_durable;
-	list_append(&conn->waits, &wait->link);
-	session_wait_durable(session, &wait->wait);
-	return wait;
-}
-
-struct conn_wait *conn_wait_append(
-	struct conn *conn, void (*answer)(struct conn_wait *wait, int status))
-{
-	struct conn_wait *wait = conn_wait_create(conn, conn->session, answer);
-	wait->is_append = true;
-	wait->begun_ns = uv_hrtime();
-	return wait;
 }
 
 /* --- the socket --- */
@@ -411,6 +368,7 @@ void conn_end_tick(struct conn *conn)
 		sock_close(&conn->sock);
 	} else if (conn->ops) {
 		conn_flush(conn);
+		conn_end_order(conn);
 		if (conn->ops->end_tick) {
 			conn->ops->end_tick(conn);
 		}

@@ -24,13 +24,6 @@ static struct editor_session *find_waiting(const struct conn_wait *wait, const c
 	return wait->conn->editor ? editor_find(wait->conn, id) : NULL;
 }
 
-static void wait_for(struct conn *conn, const struct editor_session *at, const char *what,
-	void (*answer)(struct conn_wait *wait, int status))
-{
-	struct conn_wait *wait = conn_wait_create(conn, editor_session_of(at), answer);
-	wait->text = xprintf("%s %s", editor_session_id(at), what);
-}
-
 static void end_prompt(
 	struct editor_session *at, struct conn *conn, const char *prompt_id, const char *error)
 {
@@ -49,6 +42,14 @@ static void handle_prompt_stored(struct conn_wait *wait, int status)
 			storage_text(
 				status == DURABLE_IN_DOUBT ? STORAGE_IN_DOUBT : STORAGE_WRITE));
 	}
+}
+
+static void wait_for(struct conn *conn, const struct editor_session *at, const char *what,
+	void (*answer)(struct conn_wait *wait, int status))
+{
+	struct conn_wait *wait = conn_wait_create(conn, editor_session_of(at), answer);
+	wait->is_ordered = answer == handle_prompt_stored;
+	wait->text = xprintf("%s %s", editor_session_id(at), what);
 }
 
 /** Refuses a request that would wait, before anything of it is done. */

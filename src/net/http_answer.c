@@ -245,6 +245,8 @@ void http_refuse_limit(struct conn *conn, unsigned status, enum limit limit, con
 void http_refuse_event(struct conn *conn, const struct refusal *refusal)
 {
 	unsigned status = error_code_status(refusal->code);
+	/* What the client has sent behind it on this connection must not overtake it. */
+	conn->http->must_close = conn->http->must_close || conn_may_pass(refusal->code);
 	metrics_limit(conn->server->metrics, refusal->limit);
 	refuse_with(conn, status, status == 401 ? WANTS_TOKEN : "", refusal->code, refusal->message,
 		&refusal->detail);

@@ -167,6 +167,7 @@ struct ws_socket {
 	unsigned close_code; /* 0: a close frame without a code */
 	char *close_reason;
 	struct content_check *check; /* of the images and files of a prompt; NULL: none */
+	const char *broken_by; /* code of the refusal behind which no input is taken; NULL: none */
 };
 
 struct conn {
@@ -309,6 +310,7 @@ struct conn_wait {
 	struct snapshot_counts *counts; /* of a snapshot; NULL: not a snapshot */
 	struct refusal *refusal; /* see refuse_later.c; NULL: not a refusal */
 	bool is_append; /* its duration is measured */
+	bool is_ordered; /* for an event or prompt: if it is not stored, conn_break_order() follows */
 	uint64_t begun_ns;
 };
 
@@ -322,6 +324,20 @@ struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
 /** The same for an append to conn->session, whose duration is measured. */
 struct conn_wait *conn_wait_append(
 	struct conn *conn, void (*answer)(struct conn_wait *wait, int status));
+
+/** Frees a wait without calling `answer`. */
+void conn_wait_free(struct conn_wait *wait);
+/** Whether input that was refused with this code may be taken later, whatever the peer does. */
+bool conn_may_pass(const char *code);
+/**
+ * Notes that input was refused. If the same may be taken later, no input behind it is taken, and
+ * the socket is closed as soon as everything in front of it is answered. Does nothing for HTTP.
+ */
+void conn_break_order(struct conn *conn, const char *code);
+/** Refuses input that came behind such a refusal. Returns 0 or -EINVAL. */
+int conn_check_order(struct conn *conn, struct refusal *refusal);
+/** At the end of a tick: closes the socket if that is due. */
+void conn_end_order(struct conn *conn);
 
 /* conn.c */
 /** Creates a connection for `fd` and takes ownership of it. It lives until its socket is closed. */

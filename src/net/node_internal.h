@@ -125,6 +125,8 @@ void ws_viewer_take(
 	struct conn *carrier, struct conn *viewer, const struct mirror_message *message);
 /** Tells the other node to close its viewer with this number. */
 void ws_viewer_dismiss(struct conn *carrier, uint64_t number, unsigned code, const char *reason);
+/** Dismisses a viewer, which is destroyed at the end of the tick. */
+void ws_viewer_close(struct conn *viewer, unsigned code, const char *reason);
 void ws_viewer_destroy(struct conn *viewer);
 /**
  * Creates a connection without a socket for a viewer at another node; `carrier` is that node's.

@@ -37,6 +37,7 @@ static void keep(struct conn *conn, struct session *session, const struct refusa
 	void (*answer)(struct conn_wait *wait, int status))
 {
 	struct conn_wait *wait = conn_wait_create(conn, session, answer);
+	wait->is_ordered = refusal->detail.about == ABOUT_APPEND;
 	wait->text = refusal->detail.id ? xstrdup(refusal->detail.id) : NULL;
 	wait->refusal = xmalloc(sizeof(*refusal));
 	*wait->refusal = *refusal;

@@ -27,6 +27,7 @@ static void refuse_append(struct conn *conn, struct refusal *refusal, size_t ind
 		.id = ref,
 		.has_index = index != SNAPSHOT_NO_INDEX,
 		.index = index};
+	conn_break_order(conn, refusal->code);
 	conn_refuse_later(conn, refusal);
 	refusal->code = NULL; /* already sent */
 }

@@ -9,6 +9,7 @@ static struct conn_wait *answer_later(struct conn *conn, const struct request *r
 	void (*answer)(struct conn_wait *wait, int status))
 {
 	struct conn_wait *wait = conn_wait_create(conn, conn->session, answer);
+	wait->is_ordered = true;
 	wait->text = xstrdup(request->prompt.prompt_id);
 	return wait;
 }
@@ -43,6 +44,9 @@ int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t 
 	bool *ret_duplicate, struct refusal *refusal)
 {
 	struct prompt_view had = {.place = PROMPT_UNKNOWN};
+	if (conn_check_order(conn, refusal) < 0) {
+		return -EINVAL;
+	}
 	if (!agent_host_agent(conn->server->agents, conn->session)) {
 		return refuse(refusal, "no_agent", "%s", agent_host_lack(conn->server->agents));
 	}
@@ -58,6 +62,9 @@ int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t 
 	}
 	struct author author = conn_author(conn);
 	int r = intake_prompt(conn->session, &whole, &author, ret_seq, ret_duplicate, refusal);
+	if (r < 0) {
+		conn_break_order(conn, refusal->code);
+	}
 	if (r == 0 && had.place == PROMPT_UNKNOWN && conn->trace) {
 		agent_host_note_trace(conn->server->agents, conn->session,
 			request->prompt.prompt_id, conn->trace);
@@ -130,6 +137,9 @@ static void handle_change(struct conn *conn, const struct request *request, stru
 {
 	struct prompt_view had;
 	bool edits = request->type == REQUEST_EDIT_PROMPT;
+	if (conn_check_order(conn, refusal) < 0) {
+		return;
+	}
 	if (!conn_may_change(conn, conn->session, request->prompt.prompt_id)) {
 		refuse(refusal, "forbidden", "this prompt was sent by somebody else");
 		return;
@@ -138,6 +148,7 @@ static void handle_change(struct conn *conn, const struct request *request, stru
 		      : intake_remove_prompt(conn->session, request, &had, refusal);
 	if (r < 0) {
 		refusal->detail.seq = had.seq;
+		conn_break_order(conn, refusal->code);
 		return;
 	}
 	struct conn_wait *wait =

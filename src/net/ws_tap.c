@@ -153,6 +153,11 @@ static struct conn *find_dead(struct ws_tap *tap)
 static void tap_end_tick(struct conn *conn)
 {
 	struct conn *viewer;
+	if (conn->tap) {
+		list_for_each(link, &conn->tap->viewers) {
+			conn_end_order(list_entry(link, struct conn, kind_link));
+		}
+	}
 	while (conn->tap && (viewer = find_dead(conn->tap))) {
 		ws_viewer_destroy(viewer);
 	}

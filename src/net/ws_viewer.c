@@ -51,9 +51,8 @@ static void socket_want_writable(void *socket)
 	}
 }
 
-static void socket_close(void *socket, unsigned code, const char *reason)
+void ws_viewer_close(struct conn *viewer, unsigned code, const char *reason)
 {
-	struct conn *viewer = socket;
 	count(viewer);
 	if (viewer->is_dead) {
 		return;
@@ -61,6 +60,11 @@ static void socket_close(void *socket, unsigned code, const char *reason)
 	ws_viewer_dismiss(viewer->carrier, viewer->number, code, reason);
 	viewer->is_dead = viewer->is_closing = true;
 	conn_at_end_of_tick(viewer->carrier);
+}
+
+static void socket_close(void *socket, unsigned code, const char *reason)
+{
+	ws_viewer_close(socket, code, reason);
 }
 
 static const struct observer_socket_ops socket_ops = {
@@ -141,7 +145,7 @@ void ws_viewer_take(struct conn *carrier, struct conn *viewer, const struct mirr
 	if (!viewer) {
 		create(carrier, message);
 	} else if (node_take_token(viewer, message->identity) != DENIED_NOTHING) {
-		socket_close(viewer, 4401, "token_wrong");
+		ws_viewer_close(viewer, 4401, "token_wrong");
 	} else {
 		observer_set_rights(
 			viewer->ws->observer, role_name(viewer->grant->role), conn_hides(viewer));

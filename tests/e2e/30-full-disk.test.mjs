@@ -81,9 +81,9 @@ mounts && test('a full disk refuses appends, shows nothing of them, and heals by
 	await post(server, other, [input.text('- open\n- list'), input.tool('held')]);
 	const observer = await Observer.connect(t, server, id, { query: { format: 'markdown', deltas: 'text' } });
 	await observer.loadAll();
-	const producer = await Producer.connect(t, server, id);
 	const taken = [];
 	for (let round = 0; round < 3; round++) {
+		const producer = await Producer.connect(t, server, id);
 		await producer.append(input.note({ round }));
 		taken.push(taken.length + 1);
 		const empty = fill(server);

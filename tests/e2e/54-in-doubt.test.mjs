@@ -60,6 +60,13 @@ async function hold({ server, disk, id }) {
 const ask = (id) => ({ type: 'permission_request', data: {
 	request_id: id, tool_call: { tool_call_id: `${id}-call`, title: 'Run it' }, options: [{ option_id: 'once', name: 'Allow' }, { option_id: 'no', name: 'No' }],
 } });
+/** The socket is closed behind the refusal; gives another one. */
+async function reconnect(t, producer, ...where) {
+	await producer.waitClosed();
+	assert.deepEqual(producer.closed, { code: 1013, reason: 'storage_failed' });
+	return Producer.connect(t, ...where);
+}
+
 const answerOf = (id, option = 'once') => ['permission_answer', { request_id: id, option_id: option }];
 
 for (const fails of [false, true]) {
@@ -69,7 +76,7 @@ for (const fails of [false, true]) {
 	can && test(`a deletion that ${how}: the session is there until it is certain`, async (t) => {
 		const stage = await start(t);
 		const { server, id } = stage;
-		const producer = await Producer.connect(t, server, id);
+		let producer = await Producer.connect(t, server, id);
 		await producer.append(input.note({ n: 1 }));
 		const feed = new TestSocket(t, server.ws('/api/events'), check.feed);
 		await feed.waitFor('sessions');
@@ -101,6 +108,7 @@ for (const fails of [false, true]) {
 			assert.equal((await posted).body.error.outcome, undefined);
 			assert.equal((await producer.waitFor('error')).data.code, 'storage_failed');
 			await mend(stage);
+			producer = await reconnect(t, producer, server, id);
 			await producer.append(input.note({ n: 6 }));
 			await observer.waitForSeq(3);
 			await late.waitForSeq(3);
@@ -133,7 +141,7 @@ for (const fails of [false, true]) {
 			assert.equal(early.closed.code, 1011);
 		}
 		const again = server.request('POST', '/api/sessions', { json: { id: 'new' } });
-		const producer = await Producer.connect(t, server, 'new', { query: { create: '1' } });
+		let producer = await Producer.connect(t, server, 'new', { query: { create: '1' } });
 		assert.equal(producer.frames[0].data.epoch, null);
 		await producer.push(input.note({ n: 1 }));
 		await goRound(server);
@@ -142,6 +150,7 @@ for (const fails of [false, true]) {
 			assert.deepEqual([(await made).status, (await again).status], [503, 503]);
 			assert.equal((await producer.waitFor('error')).data.code, 'storage_failed');
 			await mend(stage);
+			producer = await reconnect(t, producer, server, 'new', { query: { create: '1' } });
 			await producer.append(input.note({ n: 1 }));
 			assert.equal(producer.closed, null);
 		} else {
@@ -195,7 +204,7 @@ for (const fails of [false, true]) {
 	can && test(`a run whose start ${how}: events of the one before it are refused once it is there`, async (t) => {
 		const stage = await start(t);
 		const { server, id } = stage;
-		const first = await Producer.connect(t, server, id);
+		let first = await Producer.connect(t, server, id);
 		const second = await Producer.connect(t, server, id);
 		await first.append(input.runStart('a'));
 		stage.disk.hold();
@@ -216,6 +225,7 @@ for (const fails of [false, true]) {
 		if (fails) {
 			stage.disk.pass();
 			await eventually(async () => {
+				first = first.closed ? await Producer.connect(t, server, id) : await reconnect(t, first, server, id);
 				const ref = await first.push({ ...input.note({ on: true }), run_id: 'a' });
 				return (await first.waitFor((f) => f.data.ref === ref)).type === 'appended';
 			}, 'the first run to go on');
@@ -226,7 +236,7 @@ for (const fails of [false, true]) {
 		const stage = await start(t);
 		const { server, id } = stage;
 		const observer = await watch(stage);
-		const producer = await Producer.connect(t, server, id);
+		let producer = await Producer.connect(t, server, id);
 		await producer.append(input.text('- one\n- two'));
 		await observer.waitFor('state');
 		stage.disk.hold();
@@ -238,6 +248,7 @@ for (const fails of [false, true]) {
 		if (fails) {
 			await producer.waitFor('error');
 			await mend(stage);
+			producer = await reconnect(t, producer, server, id);
 			await producer.append(input.end());
 			await observer.waitForEvent('turn_end');
 			assert.equal(observer.events().some((e) => e.type === 'tool_call'), false);
@@ -288,8 +299,8 @@ for (const fails of [false, true]) {
 can && test('while nothing can be stored, every refusal says what it is of', async (t) => {
 	const stage = await start(t, { agent: demoAgent('--rate 0') });
 	const { server, id, disk } = stage;
-	const observer = await watch(stage, 'anna');
-	const producer = await Producer.connect(t, server, id);
+	let observer = await watch(stage, 'anna');
+	let producer = await Producer.connect(t, server, id);
 	await observer.prompt('long rate=1', 'running');
 	await observer.prompt('one', 'w1');
 	await producer.append(ask('q1'));
@@ -306,6 +317,9 @@ can && test('while nothing can be stored, every refusal says what it is of', asy
 	]) {
 		let told;
 		await eventually(async () => {
+			if (observer.closed) {
+				observer = await watch(stage, 'anna');
+			}
 			const { message, ...rest } = await observer.refused(type, data);
 			assert.notEqual(message, '');
 			told = rest;
@@ -313,7 +327,10 @@ can && test('while nothing can be stored, every refusal says what it is of', asy
 			return !names.code || told.code !== 'storage_failed';
 		});
 		assert.deepEqual(told, { code: 'storage_failed', request: type, ...names });
+		await (type.endsWith('prompt') && observer.waitClosed());
 	}
+	observer = await watch(stage, 'anna');
+	producer = await reconnect(t, producer, server, id);
 	const ref = await producer.push(input.note({ is: 'refused' }));
 	assert.equal((await producer.waitFor((f) => f.data.ref === ref)).data.code, 'storage_failed');
 	await mend(stage);

@@ -47,6 +47,8 @@ class Participant:
         return await self._send(kind, data)
 
     async def connected(self, socket: Socket) -> None:
+        for timer in list(self._timers):
+            timer.cancel()  # everything is said now, in its order
         self._socket = socket
         if self.name is not None:
             await socket.send("presence", {"name": self.name})  # before prompts, which have the name
@@ -96,17 +98,17 @@ class Participant:
             self._keep(key, {"request_id": data.get("request_id"), "outcome": "selected", "by": self.client_id})
             return True  # it had arrived
         if code in AGAIN:
-            timer = asyncio.get_running_loop().create_task(self._again(key))
+            timer = asyncio.get_running_loop().create_task(self._again())
             self._timers.add(timer)
             timer.add_done_callback(self._timers.discard)
         else:
             self._fail(key, HoldfastError(code, str(data.get("message", "")), dict(data)))
         return True
 
-    async def _again(self, key: str) -> None:
+    async def _again(self) -> None:
+        """Says all that waits, in its order: what came behind a refused prompt must not come before it."""
         await asyncio.sleep(RETRY_S * self._scale)
-        pending = self._pending.get(key)
-        if pending is not None:
+        for pending in list(self._pending.values()):
             await self._send(pending.kind, pending.data)
 
     async def _send(self, kind: str, data: Mapping[str, Any]) -> bool:
