@@ -119,7 +119,10 @@ static void emit(void *owner, const struct event_view *view)
 	}
 	if (sink->renders) {
 		sink->html.len = 0;
-		markdown_to_html(before.data, before.len, sink->markdown.data, sink->markdown.len,
+		markdown_to_html(&(struct markdown){.context = before.data,
+					 .context_len = before.len,
+					 .text = sink->markdown.data,
+					 .len = sink->markdown.len},
 			&sink->html);
 	}
 	buffer_finish(&before);

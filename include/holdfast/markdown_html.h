@@ -15,14 +15,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/**
- * Appends the HTML of one block of markdown. `context` (may be empty) is what
- * block_scanner_context() returned when the block was cut: it is parsed before the text, so that
- * the rest of a fence comes out as code, the rest of a table as rows (with the header again) and
- * the rest of a list as a list. `text` can hold any bytes; invalid UTF-8 and NUL become U+FFFD.
- */
-void markdown_to_html(
-	const char *context, size_t context_len, const char *text, size_t len, struct buffer *out);
+/** One block of markdown. All of it is borrowed. */
+struct markdown {
+	/**
+	 * What block_scanner_context() returned when the block was cut, or nothing: it is parsed
+	 * before the text, so that the rest of a fence comes out as code, the rest of a table as
+	 * rows (with the header again) and the rest of a list as a list.
+	 */
+	const char *context;
+	size_t context_len;
+	const char *text; /* any bytes; invalid UTF-8 and NUL become U+FFFD */
+	size_t len;
+	/**
+	 * What block_scanner_start() returned: the number that the first ordered list in the text
+	 * begins with, in place of the one that is written there; 0: that one.
+	 */
+	uint32_t start;
+};
+
+/** Appends the HTML of one block. */
+void markdown_to_html(const struct markdown *markdown, struct buffer *out);
 
 /** Identifies the renderer. Another version can make different HTML from the same markdown. */
 uint64_t markdown_html_version(void);

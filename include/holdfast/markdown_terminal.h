@@ -6,12 +6,10 @@
 #ifndef HOLDFAST_MARKDOWN_TERMINAL_H
 #define HOLDFAST_MARKDOWN_TERMINAL_H
 
+#include "holdfast/markdown_html.h"
 #include "holdfast/terminal_page.h"
 
-#include <stddef.h>
-
-/** Appends a block to the page; `context` and `text` are as for markdown_to_html(). */
-void markdown_to_terminal(const char *context, size_t context_len, const char *text, size_t len,
-	struct terminal_page *page);
+/** Appends a block to the page. */
+void markdown_to_terminal(const struct markdown *markdown, struct terminal_page *page);
 
 #endif

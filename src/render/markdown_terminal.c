@@ -284,30 +284,32 @@ static void put_blocks(cmark_node *parent, bool is_tight, struct terminal_page *
 	}
 }
 
-static void put_document(const char *text, size_t len, struct terminal_page *page)
+/** `text` is that of `markdown` with its context. */
+static void put_document(
+	const char *text, size_t len, const struct markdown *markdown, struct terminal_page *page)
 {
 	render_enter();
 	cmark_parser *parser = render_parser_create();
 	cmark_parser_feed(parser, text, len);
 	cmark_node *document = cmark_parser_finish(parser);
 	cmark_parser_free(parser);
+	render_set_start(document, markdown);
 	put_blocks(document, false, page);
 	cmark_node_free(document);
 	scratch_reset();
 	render_leave();
 }
 
-void markdown_to_terminal(const char *context, size_t context_len, const char *text, size_t len,
-	struct terminal_page *page)
+void markdown_to_terminal(const struct markdown *markdown, struct terminal_page *page)
 {
 	struct buffer whole = {0};
 	/* HTML is shown verbatim, so it needs no context. */
-	if (context_len && *context != '<') {
-		buffer_append(&whole, context, context_len);
+	if (markdown->context_len && *markdown->context != '<') {
+		buffer_append(&whole, markdown->context, markdown->context_len);
 	}
-	buffer_append(&whole, text, len);
+	buffer_append(&whole, markdown->text, markdown->len);
 	if (markdown_cost_is_fair(buffer_cstr(&whole), whole.len)) {
-		put_document(whole.data, whole.len, page);
+		put_document(whole.data, whole.len, markdown, page);
 	} else {
 		put_lines(buffer_cstr(&whole), 0, "", page);
 	}

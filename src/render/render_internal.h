@@ -6,6 +6,7 @@
 #define HOLDFAST_RENDER_INTERNAL_H
 
 #include "holdfast/buffer.h"
+#include "holdfast/markdown_html.h"
 
 #include <cmark-gfm.h>
 #include <stdbool.h>
@@ -27,6 +28,9 @@ bool markdown_cost_is_fair(const char *text, size_t len);
  * its first `skip` bytes are context, not text, and are removed.
  */
 void safe_tree_make(cmark_node *document, size_t skip);
+
+/** Gives the first ordered list in the text its number: see struct markdown. */
+void render_set_start(cmark_node *document, const struct markdown *markdown);
 
 /** Creates a parser with the extensions. Call between render_enter() and render_leave(). */
 cmark_parser *render_parser_create(void);

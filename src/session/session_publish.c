@@ -40,7 +40,11 @@ static int64_t publish_preview(struct session *session, const struct stream_open
 			     memcmp(healed.data, open->context, open->context_len) == 0;
 	size_t kept = whole_context ? open->context_len : 0;
 	const char *shown = buffer_cstr(&healed);
-	markdown_to_html(shown, kept, shown + kept, healed.len - kept, &html);
+	markdown_to_html(&(struct markdown){.context = shown,
+				 .context_len = kept,
+				 .text = shown + kept,
+				 .len = healed.len - kept},
+		&html);
 	buffer_finish(&whole);
 	channel_preview(channel, open->seq, open->type, html.data ? html.data : "", html.len);
 	buffer_finish(&healed);

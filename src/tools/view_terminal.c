@@ -215,7 +215,14 @@ static void show_message(struct terminal_view *view, const json_t *data)
 	const char *context = or_empty(text_of(data, "context"));
 	const char *markdown = or_empty(text_of(data, "markdown"));
 	begin(view, BLOCK_MESSAGE);
-	markdown_to_terminal(context, strlen(context), markdown, strlen(markdown), &view->page);
+	json_int_t start = json_integer_value(json_object_get(data, "start"));
+	markdown_to_terminal(
+		&(struct markdown){.context = context,
+			.context_len = strlen(context),
+			.text = markdown,
+			.len = strlen(markdown),
+			.start = start > 0 && start <= UINT32_MAX ? (uint32_t)start : 0},
+		&view->page);
 }
 
 static void show_thought(struct terminal_view *view, const json_t *data)

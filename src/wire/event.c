@@ -368,7 +368,21 @@ static void append_unescaped(struct buffer *out, struct piece string)
 	}
 }
 
-static void append_html(struct buffer *out, struct piece context, struct piece markdown)
+/** The value of a short number without a sign; else 0. */
+static uint32_t number_of(struct piece value)
+{
+	uint32_t number = 0;
+	for (size_t i = 0; i < value.len; i++) {
+		if (i == 10 || value.at[i] < '0' || value.at[i] > '9') {
+			return 0;
+		}
+		number = number * 10 + (uint32_t)(value.at[i] - '0');
+	}
+	return number;
+}
+
+static void append_html(
+	struct buffer *out, struct piece context, struct piece markdown, struct piece start)
 {
 	struct buffer text = {0};
 	struct buffer html = {0};
@@ -378,8 +392,12 @@ static void append_html(struct buffer *out, struct piece context, struct piece m
 	}
 	size_t context_len = text.len;
 	append_unescaped(&text, markdown);
-	markdown_to_html(
-		text.data, context_len, text.data + context_len, text.len - context_len, &html);
+	markdown_to_html(&(struct markdown){.context = text.data,
+				 .context_len = context_len,
+				 .text = text.data + context_len,
+				 .len = text.len - context_len,
+				 .start = number_of(start)},
+		&html);
 	buffer_append_json(out, html.data ? html.data : "", html.len);
 	buffer_finish(&text);
 	buffer_finish(&html);
@@ -387,12 +405,13 @@ static void append_html(struct buffer *out, struct piece context, struct piece m
 
 void event_render(const struct event *event, enum event_format format, struct buffer *out)
 {
-	/* data.html follows the other members; FORMAT_HTML omits the markdown and its context. */
+	/* data.html follows the other members; FORMAT_HTML omits the markdown and what goes with it. */
 	const char *json = event->json[FORMAT_MARKDOWN];
 	const char *end = json + event->json_len[FORMAT_MARKDOWN];
 	const char *at = json + event->data_at + 1;
 	struct piece markdown = {0};
 	struct piece context = {0};
+	struct piece start = {0};
 	struct piece name;
 	buffer_reserve(out, 2 * event->json_len[FORMAT_MARKDOWN]);
 	buffer_append(out, json, (size_t)(at - json));
@@ -401,6 +420,7 @@ void event_render(const struct event *event, enum event_format format, struct bu
 		struct piece value = take_value(&at, end);
 		struct piece *part = piece_is(name, "markdown")  ? &markdown
 				     : piece_is(name, "context") ? &context
+				     : piece_is(name, "start")   ? &start
 								 : NULL;
 		if (part) {
 			*part = value;
@@ -415,7 +435,7 @@ void event_render(const struct event *event, enum event_format format, struct bu
 	if (is_text(markdown)) {
 		buffer_append_str(out, comma);
 		buffer_append_str(out, "\"html\":");
-		append_html(out, context, markdown);
+		append_html(out, context, markdown, start);
 	}
 	buffer_append_str(out, "}}");
 }

@@ -176,7 +176,7 @@ static void check_preview(const char *text, size_t len)
 	struct buffer html = {0};
 	struct buffer healed = heal(text, len, &open);
 	buffer_cstr(&healed);
-	markdown_to_html("", 0, healed.data, healed.len, &html);
+	markdown_to_html(&(struct markdown){.text = healed.data, .len = healed.len}, &html);
 	if (shows_marker(buffer_cstr(&html))) {
 		fprintf(stderr, "---\n%.*s\n--- is healed as\n%s\n--- and shown as\n%s", (int)len,
 			text, healed.data, html.data);

@@ -27,23 +27,37 @@ static size_t most_html(const char *text, size_t len)
 	return 64 * len + (addresses < ADDRESSES_MAX ? addresses : ADDRESSES_MAX) + 4 * 1024 * 1024;
 }
 
-static struct buffer render(const struct buffer *context, const char *text, size_t len)
+static struct buffer render(
+	const struct buffer *context, const char *text, size_t len, uint32_t start)
 {
 	struct buffer html = {0};
-	markdown_to_html(context->len ? context->data : "", context->len, text, len, &html);
+	markdown_to_html(&(struct markdown){.context = context->len ? context->data : "",
+				 .context_len = context->len,
+				 .text = text,
+				 .len = len,
+				 .start = start},
+		&html);
 	buffer_cstr(&html);
 	return html;
 }
 
-static struct buffer render_checked(const struct buffer *context, const char *text, size_t len)
+static void check_html(const struct buffer *html)
 {
-	struct buffer html = render(context, text, len);
 	size_t at;
-	const char *wrong = html_check(html.data, html.len, &at);
+	const char *wrong = html_check(html->data, html->len, &at);
 	if (wrong) {
-		fprintf(stderr, "at byte %zu of this HTML: %s\n%s\n", at, wrong, html.data);
+		fprintf(stderr, "at byte %zu of this HTML: %s\n%s\n", at, wrong, html->data);
 	}
 	fuzz_check(!wrong, "the HTML is well-formed and safe");
+}
+
+static struct buffer render_checked(const struct buffer *context, const char *text, size_t len)
+{
+	struct buffer html = render(context, text, len, 0);
+	struct buffer numbered = render(context, text, len, (uint32_t)len + 1);
+	check_html(&html);
+	check_html(&numbered);
+	buffer_finish(&numbered);
 	struct buffer whole = {0};
 	buffer_append(&whole, context->data, context->len);
 	buffer_append(&whole, text, len);
@@ -137,7 +151,11 @@ static void check_terminal(
 	const struct buffer *context, const char *text, size_t len, size_t width, bool has_styles)
 {
 	struct terminal_page page = {.width = width, .has_styles = has_styles};
-	markdown_to_terminal(context->len ? context->data : "", context->len, text, len, &page);
+	markdown_to_terminal(&(struct markdown){.context = context->len ? context->data : "",
+				     .context_len = context->len,
+				     .text = text,
+				     .len = len},
+		&page);
 	const char *at = buffer_cstr(&page.out);
 	fuzz_check(strlen(at) == page.out.len, "there is no NUL");
 	while (*at) {
@@ -199,7 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int cuts = 0; cuts == 0 || (in.plan_len && cuts < CUTS_MAX); cuts++) {
 		check_cut(in.text, in.len, fuzz_take_up_to(&in, in.len));
 	}
-	struct buffer again = render(&none, in.text, in.len);
+	struct buffer again = render(&none, in.text, in.len, 0);
 	check_same(&html, &again, "it is the same each time");
 	buffer_finish(&again);
 	buffer_finish(&html);

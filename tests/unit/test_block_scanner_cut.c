@@ -34,8 +34,13 @@ static void take_piece(void *owner, const struct event_view *view)
 		buffer_append(&p->context, json_string_value(context), json_string_length(context));
 	}
 	buffer_append(&p->text, json_string_value(markdown), json_string_length(markdown));
-	markdown_to_html(buffer_cstr(&p->context), p->context.len, json_string_value(markdown),
-		json_string_length(markdown), &p->html);
+	markdown_to_html(
+		&(struct markdown){.context = buffer_cstr(&p->context),
+			.context_len = p->context.len,
+			.text = json_string_value(markdown),
+			.len = json_string_length(markdown),
+			.start = (uint32_t)json_integer_value(json_object_get(data, "start"))},
+		&p->html);
 	p->continues = json_object_get(data, "continues") != NULL;
 	p->count++;
 	json_decref(data);
@@ -137,7 +142,7 @@ static const struct cut_case cases[] = {
 		"<ol start=\"2\">\n<li>  c</li>\n<li>d</li>\n</ol>\n"},
 	{"1. a\n1. b:", "\n1. d\n", "", "<ol>\n<li>d</li>\n</ol>\n"},
 	{"7) a\n7) b\n", "   c\n", "8) &#32;\n", "<ol start=\"8\">\n<li> \nc</li>\n</ol>\n"},
-	{"1. a\n2. b\n", "3. d\n", "", "<ol start=\"3\">\n<li>d</li>\n</ol>\n"},
+	{"1. a\n2. b\n", "3. d\n", "", "<ol>\n<li>d</li>\n</ol>\n"},
 	{"- a\n", "  b\n", "- &#32;\n", "<ul>\n<li> \nb</li>\n</ul>\n"},
 	{"- a\n", "b\n", "- &#32;\n", "<ul>\n<li> \nb</li>\n</ul>\n"},
 	{"- a\n\n", "  b\n", "- &#32;\n\n", "<ul>\n<li>\n<p> </p>\n<p>b</p>\n</li>\n</ul>\n"},
@@ -254,7 +259,7 @@ static void test_cut_everywhere(void **state)
 		const char *text = blocks[i];
 		size_t len = strlen(text);
 		struct buffer whole = {0};
-		markdown_to_html("", 0, text, len, &whole);
+		markdown_to_html(&(struct markdown){.text = text, .len = len}, &whole);
 		if (top_level_elements(buffer_cstr(&whole)) != 1) {
 			fail_msg("[%s] is not one block: [%s]", text, buffer_cstr(&whole));
 		}

@@ -155,6 +155,16 @@ static void messages_have_three_formats(void **state)
 	assert_format(event, FORMAT_HTML,
 		"{\"html\":\"<pre><code>x &lt; y\\n</code></pre>\\n\",\"continues\":4}");
 	event_unref(event);
+	event = make(EVENT_AGENT_MESSAGE, NULL, NULL,
+		"{\"markdown\":\"1. b\\n\",\"continues\":4,\"start\":12}");
+	assert_format(event, FORMAT_HTML,
+		"{\"html\":\"<ol start=\\\"12\\\">\\n<li>b</li>\\n</ol>\\n\",\"continues\":4}");
+	event_unref(event);
+	event = make(EVENT_AGENT_MESSAGE, NULL, NULL,
+		"{\"markdown\":\"1. b\\n\",\"continues\":4,\"start\":\"12\"}");
+	assert_format(
+		event, FORMAT_HTML, "{\"html\":\"<ol>\\n<li>b</li>\\n</ol>\\n\",\"continues\":4}");
+	event_unref(event);
 	event = make(EVENT_TOOL_CALL, NULL, NULL, "{\"markdown\":\"not text\"}");
 	assert_format(event, FORMAT_HTML, "{\"markdown\":\"not text\"}");
 	event_unref(event);
@@ -172,12 +182,18 @@ static char *from_tree(struct event *event, enum event_format format)
 	const json_t *markdown = json_object_get(data, "markdown");
 	const json_t *context = json_object_get(data, "context");
 	struct buffer html = {0};
-	markdown_to_html(context ? json_string_value(context) : "", json_string_length(context),
-		json_string_value(markdown), json_string_length(markdown), &html);
+	markdown_to_html(
+		&(struct markdown){.context = context ? json_string_value(context) : "",
+			.context_len = json_string_length(context),
+			.text = json_string_value(markdown),
+			.len = json_string_length(markdown),
+			.start = (uint32_t)json_integer_value(json_object_get(data, "start"))},
+		&html);
 	json_object_set_new(data, "html", json_stringn(html.data ? html.data : "", html.len));
 	if (format == FORMAT_HTML) {
 		json_object_del(data, "markdown");
 		json_object_del(data, "context");
+		json_object_del(data, "start");
 	}
 	char *text = json_dumps(root, JSON_COMPACT);
 	buffer_finish(&html);

@@ -38,7 +38,7 @@ static struct buffer render(const struct buffer *markdown)
 {
 	struct buffer html;
 	buffer_init(&html);
-	markdown_to_html("", 0, markdown->data, markdown->len, &html);
+	markdown_to_html(&(struct markdown){.text = markdown->data, .len = markdown->len}, &html);
 	buffer_cstr(&html);
 	return html;
 }

@@ -17,7 +17,7 @@ static struct buffer render(const char *text, size_t len)
 {
 	struct buffer html;
 	buffer_init(&html);
-	markdown_to_html("", 0, text, len, &html);
+	markdown_to_html(&(struct markdown){.text = text, .len = len}, &html);
 	buffer_cstr(&html);
 	return html;
 }

@@ -3,6 +3,7 @@
 #include "holdfast/inline_guard.h"
 #include "holdfast/markdown_html.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,7 +23,11 @@ static struct buffer render_with(const char *context, const char *text, size_t l
 {
 	struct buffer html;
 	buffer_init(&html);
-	markdown_to_html(context, strlen(context), text, len, &html);
+	markdown_to_html(&(struct markdown){.context = context,
+				 .context_len = strlen(context),
+				 .text = text,
+				 .len = len},
+		&html);
 	buffer_cstr(&html);
 	return html;
 }
@@ -460,6 +465,42 @@ static void test_any_bytes(void **state)
 	assert_safe(all, sizeof(all));
 }
 
+static void test_start(void **state)
+{
+	static const struct {
+		struct markdown markdown;
+		const char *html;
+	} cases[] = {
+		{{.text = "1. a\n1. b\n", .start = 4},
+			"<ol start=\"4\">\n<li>a</li>\n<li>b</li>\n</ol>\n"},
+		{{.text = "\n> 1. a\n>    1. b\n", .start = 4},
+			"<blockquote>\n<ol start=\"4\">\n<li>a\n<ol>\n<li>b</li>\n</ol>\n</li>\n</ol>\n</blockquote>\n"},
+		{{.context = "7. &#32;\n\n", .text = "   1. a\n", .start = 2},
+			"<ol start=\"7\">\n<li>\n<p> </p>\n<ol start=\"2\">\n<li>a</li>\n</ol>\n</li>\n</ol>\n"},
+		{{.context = "- &#32;\n ", .text = " 1. a\n", .start = 2},
+			"<ul>\n<li> \n<ol start=\"2\">\n<li>a</li>\n</ol>\n</li>\n</ul>\n"},
+		{{.text = "5. a\n", .start = 1}, "<ol>\n<li>a</li>\n</ol>\n"},
+		{{.text = "5. a\n", .start = INT_MAX},
+			"<ol start=\"2147483647\">\n<li>a</li>\n</ol>\n"},
+		{{.text = "5. a\n", .start = (uint32_t)INT_MAX + 1},
+			"<ol start=\"5\">\n<li>a</li>\n</ol>\n"},
+		{{.text = "- a\n", .start = 2}, "<ul>\n<li>a</li>\n</ul>\n"},
+		{{.text = "a\n", .start = 2}, "<p>a</p>\n"},
+		{{.text = "", .start = 2}, ""},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct buffer html = {0};
+		struct markdown markdown = cases[i].markdown;
+		markdown.context = markdown.context ? markdown.context : "";
+		markdown.context_len = strlen(markdown.context);
+		markdown.len = strlen(markdown.text);
+		markdown_to_html(&markdown, &html);
+		assert_string_equal(buffer_cstr(&html), cases[i].html);
+		buffer_finish(&html);
+	}
+	(void)state;
+}
+
 static void test_context(void **state)
 {
 	struct buffer html = render_with("```c\n", "b *c*\n```\n", 10);
@@ -477,8 +518,8 @@ static void test_appends(void **state)
 	struct buffer html;
 	buffer_init(&html);
 	buffer_append_str(&html, "{");
-	markdown_to_html("", 0, "a", 1, &html);
-	markdown_to_html("", 0, "b", 1, &html);
+	markdown_to_html(&(struct markdown){.text = "a", .len = 1}, &html);
+	markdown_to_html(&(struct markdown){.text = "b", .len = 1}, &html);
 	assert_string_equal(buffer_cstr(&html), "{<p>a</p>\n<p>b</p>\n");
 	buffer_finish(&html);
 }
@@ -543,7 +584,8 @@ static void render_often(void *arg)
 	const struct buffer *want = arg;
 	for (int i = 0; i < 500; i++) {
 		struct buffer html = {0};
-		markdown_to_html("", 0, with_all, sizeof(with_all) - 1, &html);
+		markdown_to_html(
+			&(struct markdown){.text = with_all, .len = sizeof(with_all) - 1}, &html);
 		assert_int_equal(html.len, want->len);
 		assert_memory_equal(html.data, want->data, html.len);
 		buffer_finish(&html);
@@ -554,7 +596,7 @@ static void several_threads_render_the_same(void **state)
 {
 	uv_thread_t threads[4];
 	struct buffer want = {0};
-	markdown_to_html("", 0, with_all, sizeof(with_all) - 1, &want);
+	markdown_to_html(&(struct markdown){.text = with_all, .len = sizeof(with_all) - 1}, &want);
 	assert_non_null(strstr(buffer_cstr(&want), "<del>a</del>"));
 	for (size_t i = 0; i < 4; i++) {
 		assert_int_equal(uv_thread_create(&threads[i], render_often, &want), 0);
@@ -579,6 +621,7 @@ int main(void)
 		cmocka_unit_test(test_random_fragments),
 		cmocka_unit_test(test_any_bytes),
 		cmocka_unit_test(test_context),
+		cmocka_unit_test(test_start),
 		cmocka_unit_test(test_appends),
 		cmocka_unit_test(test_equals_plain_renderer),
 		cmocka_unit_test(test_equals_plain_renderer_when_large),

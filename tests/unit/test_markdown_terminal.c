@@ -17,9 +17,37 @@ static void assert_page(size_t width, bool has_styles, const char *context, cons
 	const char *expected)
 {
 	struct terminal_page page = {.width = width, .has_styles = has_styles};
-	markdown_to_terminal(context, strlen(context), markdown, strlen(markdown), &page);
+	markdown_to_terminal(&(struct markdown){.context = context,
+				     .context_len = strlen(context),
+				     .text = markdown,
+				     .len = strlen(markdown)},
+		&page);
 	assert_string_equal(buffer_cstr(&page.out), expected);
 	terminal_page_finish(&page);
+}
+
+static void a_list_goes_on_with_its_number(void **state)
+{
+	static const struct {
+		struct markdown markdown;
+		const char *expected;
+	} cases[] = {
+		{{.text = "1. a\n1. b\n", .start = 9}, "9. a\n10. b\n"},
+		{{.context = "1. &#32;\n\n", .text = "   1. a\n", .start = 2}, "1.\n\n   2. a\n"},
+		{{.text = "- a\n", .start = 2}, "• a\n"},
+		{{.text = "1. a\n", .start = UINT32_MAX}, "1. a\n"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct terminal_page page = {.width = 40};
+		struct markdown markdown = cases[i].markdown;
+		markdown.context = markdown.context ? markdown.context : "";
+		markdown.context_len = strlen(markdown.context);
+		markdown.len = strlen(markdown.text);
+		markdown_to_terminal(&markdown, &page);
+		assert_string_equal(buffer_cstr(&page.out), cases[i].expected);
+		terminal_page_finish(&page);
+	}
+	(void)state;
 }
 
 static void assert_plain(const char *markdown, const char *expected)
@@ -110,7 +138,8 @@ static void nothing_that_a_terminal_obeys_gets_through(void **state)
 		"\xff\xfe\x80\n", "&#8238;a&#8295;b\n", "# \x1b[31m\n", "- \x1b(0\n", "1\v2\f3\n"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct terminal_page page = {.width = 40};
-		markdown_to_terminal("", 0, texts[i], strlen(texts[i]), &page);
+		markdown_to_terminal(
+			&(struct markdown){.text = texts[i], .len = strlen(texts[i])}, &page);
 		const char *out = buffer_cstr(&page.out);
 		for (const char *c = out; *c; c++) {
 			bool is_c1 = (unsigned char)c[0] == 0xc2 && (unsigned char)c[1] < 0xa0;
@@ -131,7 +160,8 @@ static void check_example(void *arg, const struct example *example)
 	static const size_t widths[] = {12, 30, 80};
 	for (size_t i = 0; i < 3; i++) {
 		struct terminal_page page = {.width = widths[i]};
-		markdown_to_terminal("", 0, example->markdown, example->len, &page);
+		markdown_to_terminal(
+			&(struct markdown){.text = example->markdown, .len = example->len}, &page);
 		const char *at = buffer_cstr(&page.out);
 		assert_true(page.out.len == 0 || at[page.out.len - 1] == '\n');
 		while (*at) {
@@ -170,7 +200,7 @@ static void what_costs_too_much_is_shown_as_it_is(void **state)
 	}
 	buffer_append_str(&text, "x\n");
 	struct terminal_page page = {.width = 40};
-	markdown_to_terminal("", 0, text.data, text.len, &page);
+	markdown_to_terminal(&(struct markdown){.text = text.data, .len = text.len}, &page);
 	assert_non_null(
 		strstr(buffer_cstr(&page.out), "> > > > > > > > > > > > > > > > > > > >\n"));
 	terminal_page_finish(&page);
@@ -183,7 +213,7 @@ static void what_costs_too_much_is_shown_as_it_is(void **state)
 		buffer_append_str(&text, "x\\\n");
 	}
 	page = (struct terminal_page){.width = 40, .has_styles = true};
-	markdown_to_terminal("", 0, text.data, text.len, &page);
+	markdown_to_terminal(&(struct markdown){.text = text.data, .len = text.len}, &page);
 	assert_true(page.out.len < 20000 * 100);
 	terminal_page_finish(&page);
 	buffer_finish(&text);
@@ -194,6 +224,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(blocks_are_laid_out),
+		cmocka_unit_test(a_list_goes_on_with_its_number),
 		cmocka_unit_test(inline_marks_stay_where_there_are_no_styles),
 		cmocka_unit_test(styles_end_with_their_line),
 		cmocka_unit_test(lines_are_as_wide_as_the_page),

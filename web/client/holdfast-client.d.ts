@@ -44,7 +44,7 @@ interface FileData {
 /** The types of events and their data; see proto/protocol.md. */
 export interface EventData {
 	user_prompt: { message: string; prompt_id?: string; client_id?: string; sub?: string; name?: string; edited?: true; content?: PromptBlock[] };
-	agent_message: { html?: string; markdown?: string; continues?: number; context?: string };
+	agent_message: { html?: string; markdown?: string; continues?: number; context?: string; start?: number };
 	agent_thought: { text: string };
 	tool_call: ToolData & { tool_call_id: string; title: string };
 	tool_call_update: ToolData & { tool_call_id: string };
