@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum block_kind {
 	BLOCK_NONE, /* nothing but blank lines and indentation so far */
@@ -92,6 +93,10 @@ bool block_scanner_closable(const struct block_scanner *s);
  * blank lines can still belong to it. A '\r' does not count, since a '\n' may follow.
  */
 bool block_scanner_is_complete(const struct block_scanner *s);
+/** Whether more than blank lines can still follow in the open block. */
+bool block_scanner_can_go_on(const struct block_scanner *s);
+/** Whether nothing but blanks, and no mark of a quote, has been read of the current line. */
+bool block_scanner_line_is_blank(const struct block_scanner *s);
 /** Whether the last byte read ended a line. Also true before the first byte of a text. */
 bool block_scanner_at_line_start(const struct block_scanner *s);
 /**
@@ -119,6 +124,11 @@ size_t block_scanner_decided(const struct block_scanner *s);
  */
 void block_scanner_cut(struct block_scanner *s);
 /**
+ * The same where the current line begins, of which nothing but blanks has been read: they have not
+ * been emitted, and are to be read again.
+ */
+void block_scanner_cut_line(struct block_scanner *s);
+/**
  * The markdown that must be put in front of the text after the last cut so that, rendered alone, it
  * reads as the same kind of block: the opening line of a fence, the header and delimiter row of a
  * table, the marks of the list items or quotes that the text continues, or `&#32;` (a space that is
@@ -132,11 +142,18 @@ void block_scanner_cut(struct block_scanner *s);
  */
 const char *block_scanner_context(const struct block_scanner *s, size_t *ret_len);
 
+/**
+ * The number of the first item in the text after the last cut, if that item goes on with an ordered
+ * list and another number is written in front of it, as in a list whose items are all `1.`; else 0.
+ * It is known, and is valid, as long as the context.
+ */
+uint32_t block_scanner_start(const struct block_scanner *s);
+
 /** Appends the scanner's whole state as bytes, including its rules. */
 void block_scanner_save(const struct block_scanner *s, struct buffer *out);
 /**
- * Loads a state written by block_scanner_save(), of this version or of the one before, which knew
- * only BLOCK_RULES_GFM_6. The bytes are not trusted: returns -EINVAL, with the scanner reset, if
+ * Loads a state written by block_scanner_save(), of this version or of the two before, the older of
+ * which knew only BLOCK_RULES_GFM_6. The bytes are not trusted: returns -EINVAL, with the scanner reset, if
  * they are not a valid state, else 0.
  */
 int block_scanner_load(struct block_scanner *s, const char *bytes, size_t len);

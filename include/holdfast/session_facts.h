@@ -18,7 +18,7 @@
  * least the version before.
  */
 #ifndef SNAPSHOT_VERSION /* tests/crash/test_next_version.c has one of its own */
-#define SNAPSHOT_VERSION 5
+#define SNAPSHOT_VERSION 6
 #endif
 #define SNAPSHOT_OLDEST 3
 

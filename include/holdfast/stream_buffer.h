@@ -48,6 +48,13 @@ enum stream_flush {
 	STREAM_FLUSH_BLOCK = 2, /* the open block is cut, and what is held is emitted after it */
 };
 
+/** Which version a saved state is of. The buffer goes on by that version's rules. */
+enum stream_format {
+	STREAM_FORMAT_WAITS, /* complete blocks wait for what follows them */
+	STREAM_FORMAT_ENDS, /* inputs other than text end a list, an HTML block or indented code */
+	STREAM_FORMAT_NOW,
+};
+
 /** The open event, as far as deltas and previews can show it. */
 struct stream_open {
 	uint64_t seq; /* 0: no event is open */
@@ -56,6 +63,7 @@ struct stream_open {
 	size_t len; /* bytes that are certain to stay in this event; whole characters */
 	const char *context; /* markdown to put in front when rendering a block that was cut */
 	size_t context_len;
+	uint32_t start; /* the number of its first list item, if another one is written; else 0 */
 };
 
 /**
@@ -112,9 +120,8 @@ void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *
 void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out);
 /**
  * Loads a saved state. Returns -EBADMSG if the bytes are not a valid state; the buffer is empty
- * then. The ts of the inputs stands in for their `at`. `is_old`: the state is of the previous
- * version, whose complete blocks wait for what follows them.
+ * then. The ts of the inputs stands in for their `at`.
  */
-int stream_buffer_load(struct stream_buffer *sb, struct unpack *in, bool is_old);
+int stream_buffer_load(struct stream_buffer *sb, struct unpack *in, enum stream_format format);
 
 #endif

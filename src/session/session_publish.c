@@ -43,7 +43,8 @@ static int64_t publish_preview(struct session *session, const struct stream_open
 	markdown_to_html(&(struct markdown){.context = shown,
 				 .context_len = kept,
 				 .text = shown + kept,
-				 .len = healed.len - kept},
+				 .len = healed.len - kept,
+				 .start = kept == open->context_len ? open->start : 0},
 		&html);
 	buffer_finish(&whole);
 	channel_preview(channel, open->seq, open->type, html.data ? html.data : "", html.len);

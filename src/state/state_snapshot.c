@@ -91,6 +91,13 @@ static void load_answers(struct session_state *state, struct unpack *in)
 	}
 }
 
+static enum stream_format stream_format_of(uint64_t version)
+{
+	return version < 4   ? STREAM_FORMAT_WAITS
+	       : version < 6 ? STREAM_FORMAT_ENDS
+			     : STREAM_FORMAT_NOW;
+}
+
 bool session_snapshot_is_foreign(
 	const struct record *snapshot, unsigned *ret_has, unsigned *ret_from, unsigned *ret_to)
 {
@@ -118,6 +125,7 @@ int session_state_load(struct session_state *state, const char *bytes, size_t le
 	load_queue(state, &in);
 	load_permissions(state, &in);
 	load_answers(state, &in);
-	int r = in.failed ? -EBADMSG : stream_buffer_load(state->stream, &in, version < 4);
+	int r = in.failed ? -EBADMSG
+			  : stream_buffer_load(state->stream, &in, stream_format_of(version));
 	return r == 0 && (in.failed || in.len) ? -EBADMSG : r;
 }

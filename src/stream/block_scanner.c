@@ -147,6 +147,16 @@ bool block_scanner_is_complete(const struct block_scanner *s)
 	       s->at_line_start && !s->after_cr;
 }
 
+bool block_scanner_can_go_on(const struct block_scanner *s)
+{
+	return s->kind != BLOCK_NONE && (s->leaf != LEAF_NONE || s->depth > 0);
+}
+
+bool block_scanner_line_is_blank(const struct block_scanner *s)
+{
+	return s->line.blank;
+}
+
 bool block_scanner_at_line_start(const struct block_scanner *s)
 {
 	return s->at_line_start;

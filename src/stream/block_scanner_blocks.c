@@ -20,6 +20,7 @@ void blocks_settle_new(struct block_scanner *s)
 	if (s->cut.open) {
 		/* Only blanks have followed the cut. */
 		s->cut.open = 0;
+		s->cut.start = 0;
 		buffer_clear(&s->lead);
 	}
 	if (!s->started) {
@@ -117,6 +118,7 @@ void blocks_open_item(struct block_scanner *s, const struct list_mark *list, boo
 		.number = list->number};
 	if (l->seat == SEAT_LIST && s->stack[l->matched].mark == list->mark) {
 		item.number = s->stack[l->matched].number + 1;
+		cut_note_item(s, list, item.number);
 		blocks_settle_same(s);
 		blocks_close_leaf(s);
 		s->depth = l->matched;

@@ -240,6 +240,22 @@ void block_scanner_cut(struct block_scanner *s)
 	}
 }
 
+void block_scanner_cut_line(struct block_scanner *s)
+{
+	line_begin(s);
+	block_scanner_cut(s);
+}
+
+void cut_note_item(struct block_scanner *s, const struct list_mark *list, uint32_t number)
+{
+	bool is_numbered = list->mark == '.' || list->mark == ')';
+	/* Else the item's mark is in the lead. */
+	bool has_its_mark = s->cut.place != CUT_IN_LINE || s->cut.prefix > 0;
+	if (s->cut.open && is_numbered && has_its_mark && list->number != number) {
+		s->cut.start = number;
+	}
+}
+
 void cut_update(struct block_scanner *s)
 {
 	if (s->cut.open) {
@@ -265,6 +281,11 @@ void cut_line_end(struct block_scanner *s)
 		}
 	}
 	find_lead(s);
+}
+
+uint32_t block_scanner_start(const struct block_scanner *s)
+{
+	return s->cut.start;
 }
 
 const char *block_scanner_context(const struct block_scanner *s, size_t *ret_len)

@@ -200,6 +200,7 @@ struct cut {
 	uint8_t after_blank; /* the line before was blank */
 	uint8_t only_refs;
 	uint32_t depth;
+	uint32_t start; /* see block_scanner_start() */
 	/* bytes of the line before the cut, if they are only blanks and `>` marks */
 	uint32_t prefix;
 };
@@ -316,6 +317,8 @@ void blocks_open_html(struct block_scanner *s, unsigned kind);
 void cut_update(struct block_scanner *s);
 /** Call it at every line end, before line_begin(). */
 void cut_line_end(struct block_scanner *s);
+/** An open list goes on with an item, which is number `number` of it. */
+void cut_note_item(struct block_scanner *s, const struct list_mark *list, uint32_t number);
 
 /* block_scanner_marker.c: which block the first bytes of the text open. */
 void marker_begin(struct block_scanner *s, unsigned char c);

@@ -9,9 +9,11 @@
 #include <errno.h>
 #include <string.h>
 
-static const char magic[4] = {'H', 'F', 'b', '3'};
-/* States without code_rules(), written with BLOCK_RULES_GFM_6. */
-static const char old_magic[4] = {'H', 'F', 'b', '2'};
+/* The last byte is a digit: how much the state has. */
+static const char magic[4] = {'H', 'F', 'b', '4'};
+#define HAS_RULES '3' /* without them, it was written with BLOCK_RULES_GFM_6 */
+#define HAS_START '4'
+#define OLDEST    '2'
 
 static void code_bytes(struct codec *c, void *bytes, size_t len)
 {
@@ -173,6 +175,7 @@ void block_scanner_save(const struct block_scanner *s, struct buffer *out)
 	buffer_append(out, magic, sizeof(magic));
 	code_scanner(&c, (struct block_scanner *)s);
 	code_rules(&c, (struct block_scanner *)s);
+	CODE(&c, ((struct block_scanner *)s)->cut.start, 4);
 }
 
 static bool stack_is_valid(const struct block_scanner *s)
@@ -230,16 +233,22 @@ int block_scanner_load(struct block_scanner *s, const char *bytes, size_t len)
 {
 	enum block_rules before = s->rules;
 	block_scanner_reset(s);
-	bool is_old = len >= sizeof(magic) && memcmp(bytes, old_magic, sizeof(magic)) == 0;
-	if (len < sizeof(magic) || (!is_old && memcmp(bytes, magic, sizeof(magic)) != 0)) {
+	if (len < sizeof(magic) || memcmp(bytes, magic, sizeof(magic) - 1) != 0) {
+		return -EINVAL;
+	}
+	char format = bytes[sizeof(magic) - 1];
+	if (format < OLDEST || format > magic[sizeof(magic) - 1]) {
 		return -EINVAL;
 	}
 	struct codec c = {.in = {.bytes = bytes + sizeof(magic), .len = len - sizeof(magic)}};
 	code_scanner(&c, s);
-	if (is_old) {
-		s->rules = BLOCK_RULES_GFM_6;
-	} else {
+	if (format >= HAS_RULES) {
 		code_rules(&c, s);
+	} else {
+		s->rules = BLOCK_RULES_GFM_6;
+	}
+	if (format >= HAS_START) {
+		CODE(&c, s->cut.start, 4);
 	}
 	if (c.in.failed || c.in.len > 0 || !scanner_is_valid(s)) {
 		s->rules = (uint8_t)before;

@@ -73,13 +73,11 @@ static void close_block_at(struct stream_buffer *sb, size_t end)
 }
 
 /**
- * Restarts the scanner with the blanks that are left: they begin a new text, and its indentation
- * counts.
+ * Gives the scanner the blanks that are left, as its first: the indentation of what follows counts.
  */
-static void begin_text(struct stream_buffer *sb)
+static void read_blanks(struct stream_buffer *sb)
 {
 	struct open_text *open = &sb->open;
-	block_scanner_reset(sb->scanner);
 	open->lead = 0;
 	size_t end = BLOCK_SCANNER_NO_END;
 	for (size_t at = 0; at < open->text.len && end == BLOCK_SCANNER_NO_END;) {
@@ -89,17 +87,12 @@ static void begin_text(struct stream_buffer *sb)
 	assert(end == BLOCK_SCANNER_NO_END);
 }
 
-/**
- * How many blanks at the end of the open text are the indentation of what follows: those below a
- * complete block. Below a list or quote they are not counted; there they could only indent its own
- * content.
- */
-static size_t next_indentation(const struct stream_buffer *sb)
+/** How many blanks at the end of the open text begin a line. */
+static size_t line_indentation(const struct stream_buffer *sb)
 {
 	const struct buffer *text = &sb->open.text;
-	enum block_kind kind = block_scanner_kind(sb->scanner);
 	size_t blanks = 0;
-	if (kind == BLOCK_LIST || kind == BLOCK_QUOTE || !block_scanner_closable(sb->scanner)) {
+	if (!block_scanner_line_is_blank(sb->scanner)) {
 		return 0;
 	}
 	for (const char *at = text->data + text->len; at > text->data; at--, blanks++) {
@@ -108,6 +101,26 @@ static size_t next_indentation(const struct stream_buffer *sb)
 		}
 	}
 	return blanks;
+}
+
+/**
+ * How many of them are the indentation of what follows: those below a complete block. Below a list
+ * or quote they are not counted; there they could only indent its own content.
+ */
+static size_t next_indentation(const struct stream_buffer *sb)
+{
+	enum block_kind kind = block_scanner_kind(sb->scanner);
+	bool counts = kind != BLOCK_LIST && kind != BLOCK_QUOTE;
+	return counts && block_scanner_closable(sb->scanner) ? line_indentation(sb) : 0;
+}
+
+/** How many of them stay for what follows if the open block is cut where other inputs can cut it. */
+static size_t kept_indentation(const struct stream_buffer *sb)
+{
+	enum block_kind kind = block_scanner_kind(sb->scanner);
+	bool counts = kind == BLOCK_HTML || kind == BLOCK_INDENTED_CODE ||
+		      block_scanner_closable(sb->scanner);
+	return counts && !sb->sizes.ends ? line_indentation(sb) : 0;
 }
 
 /**
@@ -127,7 +140,8 @@ static void end_block(struct stream_buffer *sb)
 	}
 	stream_emit_all_held(sb);
 	open->continues = 0;
-	begin_text(sb);
+	block_scanner_reset(sb->scanner);
+	read_blanks(sb);
 }
 
 /** Cuts the open block: emits its text so far; text that follows continues it. */
@@ -135,20 +149,41 @@ static void cut_block(struct stream_buffer *sb)
 {
 	struct open_text *open = &sb->open;
 	uint64_t seq = open->seq;
-	stream_emit_message(sb, open->text.len);
+	size_t kept = kept_indentation(sb);
+	size_t len = open->text.len - kept;
+	stream_emit_message(sb, len);
 	stream_emit_all_held(sb);
-	drop_text(open, open->text.len);
+	drop_text(open, len);
 	open->continues = seq;
-	block_scanner_cut(sb->scanner);
+	if (kept) {
+		block_scanner_cut_line(sb->scanner);
+		read_blanks(sb);
+	} else {
+		block_scanner_cut(sb->scanner);
+	}
 }
 
 /**
- * Makes way for events that are held or must not wait. A block that other inputs wait for is cut;
- * one that only might have become such a block ends, as a paragraph does at any other input.
+ * Whether what follows other inputs can go on with the open block, in its context. A paragraph or
+ * heading ends with them.
+ */
+static bool can_be_continued(const struct stream_buffer *sb)
+{
+	enum block_kind kind = block_scanner_kind(sb->scanner);
+	if (sb->sizes.ends) {
+		return block_kind_holds(kind);
+	}
+	return (block_kind_holds(kind) || kind == BLOCK_HTML || kind == BLOCK_INDENTED_CODE) &&
+	       block_scanner_can_go_on(sb->scanner);
+}
+
+/**
+ * Makes way for events that are held or must not wait: cuts the open block, or ends it if that is
+ * what other inputs do to it.
  */
 static void let_held_out(struct stream_buffer *sb)
 {
-	if (block_kind_holds(block_scanner_kind(sb->scanner))) {
+	if (can_be_continued(sb)) {
 		cut_block(sb);
 	} else {
 		end_block(sb);
@@ -156,15 +191,19 @@ static void let_held_out(struct stream_buffer *sb)
 }
 
 /**
- * An input that is not text has arrived. Returns true if it must wait for the open block, else ends
- * that block. A block that was cut, and of which nothing has arrived since, stays as it is.
+ * An input that is not text has arrived. Returns true if it must wait for the open block, else cuts
+ * or ends that block. A block that was cut, and of which nothing has arrived since, stays as it is.
  */
 static bool must_hold(struct stream_buffer *sb)
 {
 	if (is_holding_block(sb)) {
 		return sb->open.seq != 0;
 	}
-	end_block(sb);
+	if (sb->sizes.ends || !can_be_continued(sb)) {
+		end_block(sb);
+	} else if (sb->open.seq) {
+		cut_block(sb);
+	}
 	return false;
 }
 
@@ -401,24 +440,6 @@ static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input 
 
 /* --- everything else --- */
 
-static uint64_t emit_input(struct stream_buffer *sb, const struct stream_input *in)
-{
-	uint64_t seq = sb->next_seq++;
-	stream_emit_view(sb, &(struct event_view){
-				     .seq = seq,
-				     .type = in->type,
-				     .type_name = in->type_name,
-				     .type_len = in->type_len,
-				     .ts = in->ts,
-				     .turn = in->turn,
-				     .message_id = in->message_id,
-				     .message_id_len = in->message_id_len,
-				     .data = in->data,
-				     .data_len = in->data_len,
-			     });
-	return seq;
-}
-
 uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *in)
 {
 	if (in->type == EVENT_MESSAGE_CHUNK) {
@@ -432,7 +453,7 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 	sb->thought_is_newest = false;
 	stream_emit_thought(sb);
 	if (!must_hold(sb)) {
-		return emit_input(sb, in);
+		return stream_emit_input(sb, in);
 	}
 	if (in->type == EVENT_PERMISSION_REQUEST || in->type == EVENT_ELICITATION_REQUEST) {
 		/*
@@ -440,7 +461,7 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 		 * after it.
 		 */
 		let_held_out(sb);
-		return emit_input(sb, in);
+		return stream_emit_input(sb, in);
 	}
 	return hold(sb, in)->seq;
 }
@@ -508,7 +529,8 @@ void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *
 		ret_open->len = sb->thought->data.len;
 	} else if (sb->open.seq) {
 		size_t decided = sb->open.lead + block_scanner_decided(sb->scanner);
-		size_t certain = sb->open.text.len - next_indentation(sb);
+		size_t blanks = sb->sizes.ends ? next_indentation(sb) : kept_indentation(sb);
+		size_t certain = sb->open.text.len - blanks;
 		size_t len = decided < certain ? decided : certain;
 		ret_open->seq = sb->open.seq;
 		ret_open->type = EVENT_AGENT_MESSAGE;
@@ -517,6 +539,7 @@ void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *
 		if (sb->open.continues) {
 			ret_open->context =
 				block_scanner_context(sb->scanner, &ret_open->context_len);
+			ret_open->start = sb->sizes.ends ? 0 : block_scanner_start(sb->scanner);
 		}
 	}
 }

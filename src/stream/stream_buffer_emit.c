@@ -38,6 +38,24 @@ void stream_emit_view(struct stream_buffer *sb, const struct event_view *view)
 	sb->ops->emit(sb->owner, view);
 }
 
+uint64_t stream_emit_input(struct stream_buffer *sb, const struct stream_input *in)
+{
+	uint64_t seq = sb->next_seq++;
+	stream_emit_view(sb, &(struct event_view){
+				     .seq = seq,
+				     .type = in->type,
+				     .type_name = in->type_name,
+				     .type_len = in->type_len,
+				     .ts = in->ts,
+				     .turn = in->turn,
+				     .message_id = in->message_id,
+				     .message_id_len = in->message_id_len,
+				     .data = in->data,
+				     .data_len = in->data_len,
+			     });
+	return seq;
+}
+
 static void emit_held(struct stream_buffer *sb, const struct held *held)
 {
 	struct buffer json = {0};
@@ -100,6 +118,11 @@ void stream_emit_message(struct stream_buffer *sb, size_t len)
 		if (context_len) {
 			buffer_append_str(&data, ",\"context\":");
 			buffer_append_json(&data, context, context_len);
+		}
+		uint32_t start = sb->sizes.ends ? 0 : block_scanner_start(sb->scanner);
+		if (start) {
+			buffer_append_str(&data, ",\"start\":");
+			buffer_append_u64(&data, start);
 		}
 	}
 	buffer_append_char(&data, '}');

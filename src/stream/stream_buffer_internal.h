@@ -39,6 +39,7 @@ struct sizes {
 	size_t thought;
 	size_t block;
 	bool waits; /* as in older journals: a complete block waits for what follows it */
+	bool ends; /* as in older journals: other inputs end a list, and no number is told */
 };
 
 struct stream_buffer {
@@ -70,6 +71,8 @@ struct stream_buffer {
 struct held *held_create(uint64_t seq, const struct stream_input *in);
 void held_destroy(struct held *held);
 void stream_emit_view(struct stream_buffer *sb, const struct event_view *view);
+/** Emits an input that waits for nothing; returns its seq. */
+uint64_t stream_emit_input(struct stream_buffer *sb, const struct stream_input *in);
 void stream_emit_all_held(struct stream_buffer *sb);
 /** Emits the open thought, if any. */
 void stream_emit_thought(struct stream_buffer *sb);

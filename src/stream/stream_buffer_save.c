@@ -57,16 +57,21 @@ static void code_scanner(struct codec *c, struct block_scanner *scanner)
 	buffer_finish(&bytes);
 }
 
-static void code_state(struct codec *c, struct stream_buffer *sb, bool has_waits)
+static void code_state(struct codec *c, struct stream_buffer *sb, enum stream_format format)
 {
 	CODE(c, sb->sizes.paragraph, 8);
 	CODE(c, sb->sizes.thought, 8);
 	CODE(c, sb->sizes.block, 8);
-	if (has_waits) {
+	if (format > STREAM_FORMAT_WAITS) {
 		CODE(c, sb->sizes.waits, 1);
 		CODE(c, sb->completed_seq, 8);
 	} else {
 		sb->sizes.waits = true;
+	}
+	if (format > STREAM_FORMAT_ENDS) {
+		CODE(c, sb->sizes.ends, 1);
+	} else {
+		sb->sizes.ends = true;
 	}
 	CODE(c, sb->next_seq, 8);
 	CODE(c, sb->emitted_seq, 8);
@@ -82,7 +87,7 @@ static void code_state(struct codec *c, struct stream_buffer *sb, bool has_waits
 void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
 {
 	struct codec c = {.out = out};
-	code_state(&c, (struct stream_buffer *)sb, true);
+	code_state(&c, (struct stream_buffer *)sb, STREAM_FORMAT_NOW);
 	pack_le(out, sb->thought != NULL, 1);
 	if (sb->thought) {
 		code_held(&c, sb->thought);
@@ -167,12 +172,12 @@ static bool state_fits(const struct stream_buffer *sb)
 	return fits && sb->next_seq == seq + 1 && sb->completed_seq <= sb->emitted_seq;
 }
 
-int stream_buffer_load(struct stream_buffer *sb, struct unpack *in, bool is_old)
+int stream_buffer_load(struct stream_buffer *sb, struct unpack *in, enum stream_format format)
 {
 	struct sizes before = sb->sizes;
 	struct codec c = {.in = *in};
 	stream_buffer_drop_all(sb);
-	code_state(&c, sb, !is_old);
+	code_state(&c, sb, format);
 	sb->open.last_at = sb->open.last_ts;
 	sb->open.has_ink = !text_is_blank(sb->open.text.data, sb->open.text.len);
 	sb->held_at = sb->held_ts;

@@ -35,11 +35,11 @@ static void assert_nothing_set_aside(const char *dir)
 	closedir(aside);
 }
 
-static void open_fixture(struct rig *rig, const char *open_text, size_t queue)
+static void open_fixture(struct rig *rig, size_t sessions, const char *open_text, size_t queue)
 {
 	assert_int_equal(rig_open(rig), 0);
 	session_table_end_tick(rig->table);
-	assert_int_equal(store_count_sessions(rig->table->store), 12);
+	assert_int_equal(store_count_sessions(rig->table->store), sessions);
 	assert_nothing_set_aside(rig->dir);
 	const struct channel *open = session_channel(get(rig, "open"));
 	assert_int_equal(open->open_seq, 3);
@@ -52,24 +52,26 @@ static void open_fixture(struct rig *rig, const char *open_text, size_t queue)
 	rig_close(rig);
 }
 
-static void check_fixture(const char *name, const char *open_text, size_t queue)
+static void check_fixture(const char *name, size_t sessions, const char *open_text, size_t queue)
 {
 	struct rig rig;
 	char command[600];
 	rig_init(&rig);
 	snprintf(command, sizeof(command), "cp -r '%s/%s/.' '%s'", FIXTURES, name, rig.dir);
 	assert_int_equal(system(command), 0);
-	open_fixture(&rig, open_text, queue);
-	open_fixture(&rig, open_text, queue); /* what it has written itself now */
+	open_fixture(&rig, sessions, open_text, queue);
+	open_fixture(&rig, sessions, open_text, queue); /* what it has written itself now */
 	rig_finish(&rig);
 }
 
 static void versions_before_are_read(void **state)
 {
-	check_fixture("data-v1/killed", "- one\n- **two and a half**\n", 2);
-	check_fixture("data-v1/stopped", "- one\n- **two and a half**\n- three\n", 1);
-	check_fixture("data-v2/killed", "- one\n- **two and a half**\n", 2);
-	check_fixture("data-v2/stopped", "- one\n- **two and a half**\n- three\n", 1);
+	check_fixture("data-v1/killed", 12, "- one\n- **two and a half**\n", 2);
+	check_fixture("data-v1/stopped", 12, "- one\n- **two and a half**\n- three\n", 1);
+	check_fixture("data-v2/killed", 12, "- one\n- **two and a half**\n", 2);
+	check_fixture("data-v2/stopped", 12, "- one\n- **two and a half**\n- three\n", 1);
+	check_fixture("data-v3/killed", 13, "- one\n- **two and a half**\n", 2);
+	check_fixture("data-v3/stopped", 13, "- one\n- **two and a half**\n- three\n", 1);
 	(void)state;
 }
 

@@ -62,6 +62,7 @@ static void emit_message(struct story *s, const struct event_view *view, const j
 	const json_t *markdown = json_object_get(data, "markdown");
 	const json_t *continues = json_object_get(data, "continues");
 	const json_t *context = json_object_get(data, "context");
+	const json_t *start = json_object_get(data, "start");
 	const char *text = json_string_value(markdown);
 	size_t len = json_string_length(markdown);
 	size_t from = s->emitted.len;
@@ -74,6 +75,8 @@ static void emit_message(struct story *s, const struct event_view *view, const j
 		"a message continues the one before it");
 	fuzz_check(!context || (continues && json_string_length(context) > 0),
 		"only what continues has a context");
+	fuzz_check(!start || (continues && json_integer_value(start) > 0),
+		"only what continues has a number");
 	s->message_seq = view->seq;
 }
 
@@ -326,7 +329,8 @@ static void load(struct story *s, const struct buffer *state)
 	struct unpack in = {.bytes = state->data, .len = state->len};
 	stream_buffer_destroy(s->sb);
 	s->sb = stream_buffer_create(&s->limits, 1, &ops, s);
-	fuzz_check(stream_buffer_load(s->sb, &in, false) == 0 && !in.len, "a state can be loaded");
+	fuzz_check(stream_buffer_load(s->sb, &in, STREAM_FORMAT_NOW) == 0 && !in.len,
+		"a state can be loaded");
 }
 
 void story_reload(struct story *s)
@@ -402,7 +406,7 @@ static void load_spoilt(const struct story *s, const char *bytes, size_t len)
 	struct spoilt sp = {0};
 	struct unpack in = {.bytes = bytes, .len = len};
 	struct stream_buffer *sb = stream_buffer_create(&s->limits, 1, &spoilt_ops, &sp);
-	int r = stream_buffer_load(sb, &in, false);
+	int r = stream_buffer_load(sb, &in, STREAM_FORMAT_NOW);
 	fuzz_check(r == 0 || stream_buffer_is_idle(sb), "a refused state leaves nothing");
 	if (r == 0) {
 		sp.last_seq = stream_buffer_emitted_seq(sb);

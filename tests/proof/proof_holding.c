@@ -67,7 +67,6 @@ struct question_count {
 	size_t places;
 	size_t cuts; /* of a list, table, fence or quote: the rest continues it */
 	size_t undecided; /* in the first marks of what might have become one, which end there */
-	size_t closable;
 };
 
 /** Whether a prefix of a block is not yet known to be such a block. */
@@ -99,8 +98,6 @@ static void judge_question(
 		count->cuts++;
 	} else if (is_undecided(parted, text, at)) {
 		count->undecided++;
-	} else if (parted->kind == EXTENT_LIST && story_is_below_blank_line(text, at)) {
-		count->closable++;
 	} else {
 		story_fail(s, "a question ends a block for good");
 	}
@@ -138,8 +135,8 @@ static void a_question_cuts_what_is_open(void **state)
 		}
 	}
 	print_message(
-		"a question at %zu places of %zu texts: at %zu it cuts a block, which goes on behind it; at %zu the block has only its first marks, at %zu a blank line\n",
-		count.places, texts->count, count.cuts, count.undecided, count.closable);
+		"a question at %zu places of %zu texts: at %zu it cuts a block, which goes on behind it; at %zu the block has only its first marks\n",
+		count.places, texts->count, count.cuts, count.undecided);
 	assert_true(count.cuts > texts->count);
 }
 

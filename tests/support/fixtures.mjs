@@ -30,7 +30,7 @@ export const DUE = ['soft_flush_ms', 'idle_flush_ms', 'idle_block_flush_ms', 'ho
 	.flatMap((name) => ['--limit', `${name}=1`]);
 
 /** What goes out of a session of the fixture that has something open. */
-const OPEN = { open: ['agent_message', 'tool_call', 'plan'], thinking: ['agent_thought'], running: ['agent_message'] };
+const OPEN = { open: ['agent_message', 'tool_call', 'plan'], thinking: ['agent_thought'], running: ['agent_message'], split: ['agent_message'] };
 
 async function look(t, server, id, { session: { first_seq: first, max_seq: max } }) {
 	const path = `/api/sessions/${id}`;

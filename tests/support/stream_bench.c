@@ -39,6 +39,7 @@ static void append_message(struct stream_bench *b, const json_t *data)
 	const json_t *markdown = json_object_get(data, "markdown");
 	const json_t *continues = json_object_get(data, "continues");
 	const json_t *context = json_object_get(data, "context");
+	const json_t *start = json_object_get(data, "start");
 	assert_true(json_is_string(markdown));
 	buffer_append(&b->text, json_string_value(markdown), json_string_length(markdown));
 	buffer_append_str(&b->log, " message ");
@@ -49,6 +50,9 @@ static void append_message(struct stream_bench *b, const json_t *data)
 	if (context) {
 		buffer_append_str(&b->log, " context ");
 		append_string(&b->log, context);
+	}
+	if (start) {
+		buffer_printf(&b->log, " start %lld", (long long)json_integer_value(start));
 	}
 }
 
@@ -138,6 +142,11 @@ uint64_t stream_bench_say_on(struct stream_bench *b, const char *text)
 	return put_as_it_is(b, EVENT_MESSAGE_CHUNK, NULL, text, strlen(text));
 }
 
+uint64_t stream_bench_put_on(struct stream_bench *b, enum event_type type)
+{
+	return put_as_it_is(b, type, NULL, "{}", 2);
+}
+
 uint64_t stream_bench_say_n(struct stream_bench *b, const char *text, size_t len)
 {
 	return put(b, EVENT_MESSAGE_CHUNK, NULL, text, len);
@@ -193,7 +202,7 @@ void stream_bench_reload(struct stream_bench *b)
 	stream_buffer_destroy(b->sb);
 	b->sb = stream_buffer_create(&b->limits, 1, &ops, b);
 	struct unpack in = {.bytes = state.data, .len = state.len};
-	assert_int_equal(stream_buffer_load(b->sb, &in, false), 0);
+	assert_int_equal(stream_buffer_load(b->sb, &in, STREAM_FORMAT_NOW), 0);
 	assert_int_equal(in.len, 0);
 	stream_buffer_save(b->sb, &again);
 	assert_int_equal(again.len, state.len);

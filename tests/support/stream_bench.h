@@ -32,6 +32,7 @@ uint64_t stream_bench_say(struct stream_bench *b, const char *text);
 uint64_t stream_bench_say_n(struct stream_bench *b, const char *text, size_t len);
 /** By the sizes and rules that the buffer has, not those of now. */
 uint64_t stream_bench_say_on(struct stream_bench *b, const char *text);
+uint64_t stream_bench_put_on(struct stream_bench *b, enum event_type type);
 uint64_t stream_bench_say_as(struct stream_bench *b, const char *message_id, const char *text);
 uint64_t stream_bench_think(struct stream_bench *b, const char *text);
 uint64_t stream_bench_put(struct stream_bench *b, enum event_type type);

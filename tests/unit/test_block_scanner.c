@@ -288,15 +288,17 @@ static void test_versions(void **state)
 	(void)state;
 }
 
-/* A state keeps its rules, and one of the version before has the older ones. */
+/* A state keeps its rules, and one of the oldest version has the older ones. */
 static void test_load_keeps_the_rules(void **state)
 {
 	static const struct {
 		enum block_rules rules;
-		bool is_old;
+		char format;
+		size_t lacks; /* bytes at the end that only later versions have */
 		size_t end;
-	} cases[] = {{BLOCK_RULES_GFM_6, false, 12}, {BLOCK_RULES_GFM_13, false, 26},
-		{BLOCK_RULES_GFM_6, true, 12}};
+	} cases[] = {{BLOCK_RULES_GFM_6, '4', 0, 12}, {BLOCK_RULES_GFM_13, '4', 0, 26},
+		{BLOCK_RULES_GFM_6, '3', 4, 12}, {BLOCK_RULES_GFM_13, '3', 4, 26},
+		{BLOCK_RULES_GFM_6, '2', 9, 12}};
 	static const char text[] = "\n\na</textarea>\n\nb";
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t end;
@@ -305,10 +307,8 @@ static void test_load_keeps_the_rules(void **state)
 		block_scanner_set_rules(s, cases[i].rules);
 		feed_all(s, "<textarea>", 10);
 		block_scanner_save(s, &saved);
-		if (cases[i].is_old) {
-			saved.data[3] = '2';
-			saved.len -= 5; /* the rules, and what they need */
-		}
+		saved.data[3] = cases[i].format;
+		saved.len -= cases[i].lacks;
 		block_scanner_set_rules(s, cases[i].rules == BLOCK_RULES_GFM_6 ? BLOCK_RULES_GFM_13
 									       : BLOCK_RULES_GFM_6);
 		assert_int_equal(block_scanner_load(s, saved.data, saved.len), 0);

@@ -73,7 +73,7 @@ static void cut_between(struct pieces *p, const char *before, size_t before_len,
 		struct buffer state = {0};
 		stream_buffer_save(sb, &state);
 		struct unpack in = {.bytes = state.data, .len = state.len};
-		assert_int_equal(stream_buffer_load(sb, &in, false), 0);
+		assert_int_equal(stream_buffer_load(sb, &in, STREAM_FORMAT_NOW), 0);
 		buffer_finish(&state);
 	}
 	stream_buffer_finish_turn(sb);
@@ -140,7 +140,7 @@ static const struct cut_case cases[] = {
 	/* lists */
 	{"1. a\n2. b:", " c\n3. d\n", "2. &#32;",
 		"<ol start=\"2\">\n<li>  c</li>\n<li>d</li>\n</ol>\n"},
-	{"1. a\n1. b:", "\n1. d\n", "", "<ol>\n<li>d</li>\n</ol>\n"},
+	{"1. a\n1. b:", "\n1. d\n", "", "<ol start=\"3\">\n<li>d</li>\n</ol>\n"},
 	{"7) a\n7) b\n", "   c\n", "8) &#32;\n", "<ol start=\"8\">\n<li> \nc</li>\n</ol>\n"},
 	{"1. a\n2. b\n", "3. d\n", "", "<ol>\n<li>d</li>\n</ol>\n"},
 	{"- a\n", "  b\n", "- &#32;\n", "<ul>\n<li> \nb</li>\n</ul>\n"},

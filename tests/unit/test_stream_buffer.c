@@ -153,15 +153,16 @@ static void indentation_below_a_complete_block_is_of_the_next_one(void **state)
 		"1 message [a¶¶]; 2 tool_call; 3 message [    code¶]; 4 tool_call; 5 message [# b¶]; 6 tool_call; 7 message [  ```¶  c¶  ```¶]; 8 turn_end");
 }
 
-/* In a list it would be that of an item, which the list's end leaves without a place. */
-static void indentation_in_a_list_stays_with_it(void **state)
+/* In a list, what it indents goes on with the list. */
+static void indentation_in_a_list_is_of_what_follows(void **state)
 {
 	struct stream_bench *b = *state;
 	stream_bench_say(b, "- a\n\n    ");
 	stream_bench_put(b, EVENT_TOOL_CALL);
 	stream_bench_say(b, "text\n");
 	stream_bench_end_turn(b);
-	stream_bench_expect(b, "1 message [- a¶¶    ]; 2 tool_call; 3 message [text¶]; 4 turn_end");
+	stream_bench_expect(b,
+		"1 message [- a¶¶]; 2 tool_call; 3 message [    text¶] continues 1 context [- &#32;¶¶]; 4 turn_end");
 }
 
 /* --- what is held --- */
@@ -207,8 +208,8 @@ static void blocks_hold(void **state)
 	(void)state;
 }
 
-/** A list, table or quote that has seen a blank line is over when anything else arrives. */
-static void closable_blocks_end_at_another_input(void **state)
+/** A list, table or quote that has seen a blank line lets everything else out at once. */
+static void closable_blocks_do_not_hold(void **state)
 {
 	for (size_t i = 0; i < sizeof(holding) / sizeof(holding[0]); i++) {
 		struct stream_bench b;
@@ -399,9 +400,9 @@ int main(void)
 		TEST(another_message_id_begins_a_block),
 		TEST(text_without_an_id_is_of_the_message_before_it),
 		TEST(indentation_below_a_complete_block_is_of_the_next_one),
-		TEST(indentation_in_a_list_stays_with_it),
+		TEST(indentation_in_a_list_is_of_what_follows),
 		TEST(blocks_hold),
-		TEST(closable_blocks_end_at_another_input),
+		TEST(closable_blocks_do_not_hold),
 		TEST(what_may_become_such_a_block_holds),
 		TEST(a_tool_call_does_not_cost_the_table),
 		TEST(a_closed_fence_holds_nothing),

@@ -169,7 +169,7 @@ static void blank_lines_behind_a_block_have_its_seq(void **state)
 	assert_int_equal(stream_bench_say(&b, "\n"), 1);
 	stream_buffer_save(b.sb, &saved);
 	struct unpack in = {.bytes = saved.data, .len = saved.len};
-	assert_int_equal(stream_buffer_load(b.sb, &in, false), 0);
+	assert_int_equal(stream_buffer_load(b.sb, &in, STREAM_FORMAT_NOW), 0);
 	assert_int_equal(stream_bench_say(&b, " \n"), 1);
 	assert_int_equal(stream_bench_say(&b, "\nb\n\n"), 2);
 	assert_int_equal(stream_bench_say(&b, "\n"), 2);
@@ -192,9 +192,9 @@ static void complete_blocks_wait_in_older_journals(void **state)
 		stream_bench_init(&b);
 		stream_buffer_save(b.sb, &saved);
 		/* Behind the three sizes is what it did not have. */
-		memmove(saved.data + 24, saved.data + 33, saved.len - 33);
-		struct unpack in = {.bytes = saved.data, .len = saved.len - 9};
-		assert_int_equal(stream_buffer_load(b.sb, &in, true), 0);
+		memmove(saved.data + 24, saved.data + 34, saved.len - 34);
+		struct unpack in = {.bytes = saved.data, .len = saved.len - 10};
+		assert_int_equal(stream_buffer_load(b.sb, &in, STREAM_FORMAT_WAITS), 0);
 		stream_bench_say_on(&b, complete[i]);
 		assert_int_equal(b.last_seq, 0);
 		stream_bench_say_on(&b, "\n\n");

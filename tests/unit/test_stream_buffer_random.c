@@ -464,7 +464,7 @@ static bool load_and_go_on(const struct limits *limits, const char *bytes, size_
 	uint64_t last = 0;
 	struct stream_buffer *sb = stream_buffer_create(limits, 1, &ops, &last);
 	struct unpack in = {.bytes = bytes, .len = len};
-	int r = stream_buffer_load(sb, &in, false);
+	int r = stream_buffer_load(sb, &in, STREAM_FORMAT_NOW);
 	assert_true(r == 0 || r == -EBADMSG);
 	assert_true(r == 0 || stream_buffer_is_idle(sb));
 	last = stream_buffer_emitted_seq(sb);
