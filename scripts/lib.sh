@@ -7,7 +7,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build_packages=(
 	gcc libc6-dev meson ninja-build pkgconf
 	libwebsockets-dev libwebsockets-evlib-uv libuv1-dev libjansson-dev
-	libcmark-gfm-dev libcmark-gfm-extensions-dev liburing-dev libxxhash-dev libssl-dev libjwt-dev libcap-dev zlib1g-dev libpq-dev libqrencode-dev
+	libcmark-gfm-dev libcmark-gfm-extensions-dev liburing-dev libxxhash-dev libssl-dev libjwt-dev libcap-dev zlib1g-dev libpq-dev libqrencode-dev libseccomp-dev
 	esbuild # bundles the page
 	libjs-highlight.js # read by the page as it runs
 )

@@ -40,6 +40,7 @@ struct config {
 	char **sandbox_reads;
 	char **sandbox_writes;
 	bool sandbox_sockets;
+	bool sandbox_namespaces;
 	enum seccomp_wish seccomp; /* for the server itself (server_filter.h) */
 	bool auth_off; /* anyone who can connect may do everything */
 	/* For the tokens of an application; NULL: not given. */

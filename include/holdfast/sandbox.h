@@ -17,6 +17,8 @@ struct sandbox {
 	const char *root; /* that directory for this agent: one of `roots`, or below one */
 	const char *tmp; /* a directory of the server in which each agent gets its own TMPDIR */
 	bool sockets; /* Unix sockets can be used, wherever they are */
+	/* user namespaces can be made; for that, files in /proc can be written (sandbox_shield()) */
+	bool namespaces;
 };
 
 /** Returns the version of the kernel's Landlock, from 1 on; 0 if it has none. */
@@ -29,6 +31,11 @@ int sandbox_version(void);
  * which the caller frees.
  */
 char *sandbox_fault(const struct sandbox *sandbox, char *const *secrets, char *const *trusted);
+/**
+ * Gives the files of the calling process in /proc to root (PR_SET_DUMPABLE), until it runs another
+ * program: for those that agents of the same user must not reach.
+ */
+void sandbox_shield(void);
 /**
  * Confines the calling process and everything it will start, irrevocably, using the features of
  * this version of Landlock. Returns 0, or -1 with errno set and the path or step that failed in

@@ -199,7 +199,6 @@ static int end_alike(const struct guard *g)
 	}
 	int number = WTERMSIG(g->status);
 	sigset_t set;
-	prctl(PR_SET_DUMPABLE, 0);
 	signal(number, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, number);
@@ -353,6 +352,8 @@ static bool take_sandbox_arg(struct guard *g, const char *name, const char *valu
 		g->sandbox.root = *g->orders.root ? g->orders.root : NULL;
 	} else if (strcmp(name, AGENT_GUARD_SOCKETS) == 0) {
 		g->sandbox.sockets = true;
+	} else if (strcmp(name, AGENT_GUARD_NAMESPACES) == 0) {
+		g->sandbox.namespaces = true;
 	} else if (strcmp(name, AGENT_GUARD_TMP) == 0) {
 		g->sandbox.tmp = xprintf("%s/%s", value, g->orders.name);
 		add_path(&g->sandbox.writes, g->sandbox.tmp);
@@ -419,6 +420,7 @@ int agent_guard_run(int argc, char **argv)
 {
 	sigset_t mask;
 	struct guard g = {0};
+	sandbox_shield();
 	if (!take_orders(&g, argc, argv)) {
 		fprintf(stderr, "holdfast " AGENT_GUARD_COMMAND " is for the server alone\n");
 		return 2;

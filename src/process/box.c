@@ -79,6 +79,9 @@ static void add_sandbox(const struct sandbox *sandbox, struct buffer *out)
 	if (sandbox->sockets) {
 		add_rule(out, AGENT_GUARD_SOCKETS, "on");
 	}
+	if (sandbox->namespaces) {
+		add_rule(out, AGENT_GUARD_NAMESPACES, "on");
+	}
 	add_rule(out, AGENT_GUARD_TMP, sandbox->tmp);
 }
 

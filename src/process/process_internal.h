@@ -4,7 +4,7 @@
  * what is to be started; cgroup.c and sandbox.c limit and confine what the guard starts; deadline.c
  * says how long it may live; descendants.c finds the descendants of a process; box.c adds up what
  * the children of one agent use. sandbox_filter.c and server_filter.c are the seccomp filters of
- * agents and of the server.
+ * agents and of the server, made with call_filter.c.
  */
 #ifndef HOLDFAST_PROCESS_INTERNAL_H
 #define HOLDFAST_PROCESS_INTERNAL_H
@@ -155,11 +155,12 @@ void spawned_release(struct spawned *child);
 #define AGENT_GUARD_PROCESSES "--processes"
 #define AGENT_GUARD_CGROUP    "--cgroup" /* a directory for the group of each start */
 /* A sandbox: */
-#define AGENT_GUARD_READ    "--read" /* a path; can be repeated */
-#define AGENT_GUARD_WRITE   "--write" /* the same */
-#define AGENT_GUARD_ROOT    "--root" /* the same; see struct sandbox */
-#define AGENT_GUARD_TMP     "--tmp" /* a directory in which each start gets a TMPDIR */
-#define AGENT_GUARD_SOCKETS "--sockets" /* "on" */
+#define AGENT_GUARD_READ       "--read" /* a path; can be repeated */
+#define AGENT_GUARD_WRITE      "--write" /* the same */
+#define AGENT_GUARD_ROOT       "--root" /* the same; see struct sandbox */
+#define AGENT_GUARD_TMP        "--tmp" /* a directory in which each start gets a TMPDIR */
+#define AGENT_GUARD_SOCKETS    "--sockets" /* "on" */
+#define AGENT_GUARD_NAMESPACES "--user-namespaces" /* "on" */
 /* The agent is killed when the deadline is over, whatever the server does. */
 #define AGENT_GUARD_ENDS "--deadline" /* "on" */
 
@@ -187,11 +188,11 @@ void cgroup_remove(struct cgroup *group);
 /* sandbox_filter.c */
 
 /**
- * Installs a seccomp filter that refuses the system calls that lead around Landlock. `sockets`
- * allows Unix sockets, `truncating` allows truncating files that were not opened for writing.
- * Returns 0, or -1 with errno.
+ * Installs a seccomp filter that refuses the system calls that lead around Landlock. 
+ * `truncating` allows truncating files that were not opened for writing. Returns 0, or -1 with
+ * errno.
  */
-int sandbox_filter(bool sockets, bool truncating);
+int sandbox_filter(const struct sandbox *sandbox, bool truncating);
 
 /* box.c */
 

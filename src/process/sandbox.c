@@ -80,6 +80,11 @@ static uint64_t all_of(int version)
 	return (1ULL << bits) - 1;
 }
 
+void sandbox_shield(void)
+{
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
 /* --- granting paths --- */
 
 /* Flags of grant(). */
@@ -168,6 +173,9 @@ static int grant_all(int rules, const struct sandbox *sandbox, uint64_t all, con
 	if (r == 0) {
 		r = grant_each(rules, sandbox->reads, READ & all, ret_what);
 	}
+	if (r == 0 && sandbox->namespaces) { /* who makes a namespace sets its uid_map there */
+		r = grant(rules, "/proc", (READ | FS_WRITE_FILE) & all, 0);
+	}
 	uint64_t write = all & ~(FS_MAKE_CHAR | FS_MAKE_BLOCK | FS_IOCTL_DEV);
 	r = r < 0 ? r : grant_each(rules, sandbox->writes, write, ret_what);
 	return r < 0 ? r : grant_root(rules, sandbox, write, ret_what);
@@ -212,7 +220,7 @@ int sandbox_enter(const struct sandbox *sandbox, int version, const char **ret_w
 	int err = errno;
 	close(rules);
 	errno = err;
-	return r < 0 ? r : sandbox_filter(sandbox->sockets, version >= 3);
+	return r < 0 ? r : sandbox_filter(sandbox, version >= 3);
 }
 
 /* --- checking the configuration --- */

@@ -1,12 +1,9 @@
 #include "holdfast/server_filter.h"
 
-#include "bpf.h"
+#include "call_filter.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <stdint.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #if defined(__has_feature)
@@ -27,161 +24,60 @@ const char *server_filter_lack(void)
 #endif
 }
 
-#ifdef ARCH
-
-/* Refused whatever their arguments are. Calls that a machine does not have are left out. */
-static const uint32_t refused[] = {
+/* Refused whatever their arguments are, beside what agents are refused, too. */
+static const int refused[] = {
 	/* Starting programs and processes. */
-	SYS_execve,
-	SYS_execveat,
-#ifdef SYS_fork
-	SYS_fork,
-	SYS_vfork,
-#endif
-	/* Accessing other processes; kill() and tgkill() are handled below. */
-	SYS_tkill,
-	SYS_rt_sigqueueinfo,
-	SYS_rt_tgsigqueueinfo,
-	SYS_pidfd_send_signal,
-	SYS_pidfd_getfd,
-	SYS_ptrace,
-	SYS_process_vm_readv,
-	SYS_process_vm_writev,
-	SYS_process_madvise,
-	SYS_kcmp,
-	/* Mounts and namespaces. */
-	SYS_mount,
-	SYS_umount2,
-	SYS_pivot_root,
-	SYS_chroot,
-	SYS_move_mount,
-	SYS_open_tree,
-	SYS_fsopen,
-	SYS_fsconfig,
-	SYS_fsmount,
-	SYS_fspick,
-	SYS_mount_setattr,
-	SYS_unshare,
-	SYS_setns,
-	SYS_open_by_handle_at,
+	SCMP_SYS(execve),
+	SCMP_SYS(execveat),
+	SCMP_SYS(fork),
+	SCMP_SYS(vfork),
+	/* Accessing other processes. */
+	SCMP_SYS(tkill),
+	SCMP_SYS(rt_sigqueueinfo),
+	SCMP_SYS(rt_tgsigqueueinfo),
+	SCMP_SYS(pidfd_send_signal),
+	SCMP_SYS(ptrace),
+	SCMP_SYS(process_vm_readv),
+	SCMP_SYS(process_vm_writev),
+	SCMP_SYS(kcmp),
+	/* Namespaces. */
+	SCMP_SYS(chroot),
+	SCMP_SYS(unshare),
 	/* Rarely needed, and often the place of kernel vulnerabilities. */
-	SYS_bpf,
-	SYS_perf_event_open,
-	SYS_userfaultfd,
-	SYS_io_uring_setup,
-	SYS_io_uring_register,
-	SYS_keyctl,
-	SYS_add_key,
-	SYS_request_key,
-	SYS_personality,
-#ifdef SYS_modify_ldt
-	SYS_modify_ldt,
-#endif
+	SCMP_SYS(io_uring_setup),
+	SCMP_SYS(io_uring_register),
+	SCMP_SYS(personality),
 	/* Identity. */
-	SYS_setuid,
-	SYS_setgid,
-	SYS_setreuid,
-	SYS_setregid,
-	SYS_setresuid,
-	SYS_setresgid,
-	SYS_setfsuid,
-	SYS_setfsgid,
-	SYS_setgroups,
-	SYS_capset,
-	/* The whole system. */
-	SYS_kexec_load,
-	SYS_kexec_file_load,
-	SYS_init_module,
-	SYS_finit_module,
-	SYS_delete_module,
-	SYS_reboot,
-	SYS_swapon,
-	SYS_swapoff,
-	SYS_acct,
-	SYS_quotactl,
-	SYS_syslog,
-	SYS_sethostname,
-	SYS_setdomainname,
-	SYS_settimeofday,
-	SYS_clock_settime,
-	SYS_clock_adjtime,
-	SYS_adjtimex,
-	SYS_vhangup,
-#ifdef SYS_iopl
-	SYS_iopl,
-	SYS_ioperm,
-#endif
+	SCMP_SYS(setuid),
+	SCMP_SYS(setgid),
+	SCMP_SYS(setreuid),
+	SCMP_SYS(setregid),
+	SCMP_SYS(setresuid),
+	SCMP_SYS(setresgid),
+	SCMP_SYS(setfsuid),
+	SCMP_SYS(setfsgid),
+	SCMP_SYS(setgroups),
+	SCMP_SYS(capset),
 };
 
-#define REFUSED_COUNT (sizeof(refused) / sizeof(refused[0]))
-
-/** Installs a filter for all threads at once. Returns 0 or a negative errno. */
-static int install(struct sock_filter *filter, size_t count)
-{
-	struct sock_fprog program = {.len = (unsigned short)count, .filter = filter};
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
-		return -errno;
-	}
-	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-	/* A positive result is the id of a thread that has a different filter. */
-	return r < 0 ? -errno : r > 0 ? -EBUSY : 0;
-}
-
 int server_filter(void)
 {
-	uint32_t self = (uint32_t)getpid();
-	struct sock_filter head[] = {
-		LOAD(arch),
-		SKIP_IF(BPF_JEQ, ARCH, 1),
-		ANSWER(ENOSYS),
-		LOAD(nr),
-		SKIP_UNLESS(BPF_JGE, X32_BIT, 1),
-		ANSWER(ENOSYS),
-		/*
-		 * A filter cannot see its flags. On ENOSYS the C library falls back to clone(), for
-		 * threads.
-		 */
-		SKIP_UNLESS(BPF_JEQ, SYS_clone3, 1),
-		ANSWER(ENOSYS),
-		SKIP_UNLESS(BPF_JEQ, SYS_clone, 4),
-		LOAD(args[0]),
-		SKIP_UNLESS(BPF_JSET, CLONE_THREAD, 1),
-		ALLOW,
-		ANSWER(EPERM),
-		/*
-		 * Allowed: any signal to the server itself, and signal 0, which tests whether a
-		 * process exists.
-		 */
-		SKIP_UNLESS(BPF_JEQ, SYS_kill, 4),
-		LOAD(args[1]),
-		SKIP_IF(BPF_JEQ, 0, 5), /* to ALLOW */
-		LOAD(args[0]),
-		BPF_STMT(BPF_JMP | BPF_JA, 2), /* to the comparison */
-		SKIP_UNLESS(BPF_JEQ, SYS_tgkill, 4),
-		LOAD(args[0]),
-		SKIP_UNLESS(BPF_JEQ, self, 1),
-		ALLOW,
-		ANSWER(EPERM),
-	};
-	enum { HEAD = sizeof(head) / sizeof(head[0]) };
-	struct sock_filter filter[HEAD + 2 * REFUSED_COUNT + 1];
-	size_t count = 0;
-	for (; count < HEAD; count++) {
-		filter[count] = head[count];
-	}
-	for (size_t i = 0; i < REFUSED_COUNT; i++) {
-		filter[count++] = (struct sock_filter)SKIP_UNLESS(BPF_JEQ, refused[i], 1);
-		filter[count++] = (struct sock_filter)ANSWER(EPERM);
-	}
-	filter[count++] = (struct sock_filter)ALLOW;
-	return install(filter, count);
+	static const int without_flags[] = {SCMP_SYS(clone3)};
+	scmp_datum_t self = (scmp_datum_t)getpid();
+	struct call_filter filter = call_filter_begin(0);
+	call_filter_refuse_common(&filter);
+	call_filter_refuse(&filter, refused, sizeof(refused) / sizeof(refused[0]), EPERM);
+	/* A filter cannot see its flags. On ENOSYS the C library falls back to clone(), for threads. */
+	call_filter_refuse(&filter, without_flags, 1, ENOSYS);
+	call_filter_refuse_if(&filter, SCMP_SYS(clone), EPERM, 1,
+		(const struct scmp_arg_cmp[]){CALL_HAS(0, CLONE_THREAD, 0)});
+	/*
+	 * Allowed: any signal to the server itself, and signal 0, which tests whether a process
+	 * exists.
+	 */
+	call_filter_refuse_if(&filter, SCMP_SYS(kill), EPERM, 2,
+		(const struct scmp_arg_cmp[]){CALL_IS_NOT(0, self), CALL_IS_NOT(1, 0)});
+	call_filter_refuse_if(&filter, SCMP_SYS(tgkill), EPERM, 1,
+		(const struct scmp_arg_cmp[]){CALL_IS_NOT(0, self)});
+	return call_filter_end(&filter, true);
 }
-
-#else
-
-int server_filter(void)
-{
-	return -ENOSYS;
-}
-
-#endif

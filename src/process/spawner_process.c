@@ -356,6 +356,7 @@ int spawner_run(int argc, char **argv)
 		fprintf(stderr, "holdfast " SPAWNER_COMMAND " is for the server alone\n");
 		return 2;
 	}
+	sandbox_shield();
 	s.helper = argv[0];
 	s.has_guards = strcmp(argv[1], SPAWNER_GUARDED) == 0;
 	s.rules = argv + 2;

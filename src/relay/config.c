@@ -335,10 +335,12 @@ static int take_sandbox(struct config *config, const char *values[])
 	}
 	config->sandbox = values[SANDBOX] != NULL;
 	config->sandbox_sockets = values[SANDBOX_SOCKETS] != NULL;
-	bool has_more = config->sandbox_reads || config->sandbox_writes || config->sandbox_sockets;
+	config->sandbox_namespaces = values[SANDBOX_NAMESPACES] != NULL;
+	bool has_more = config->sandbox_reads || config->sandbox_writes ||
+			config->sandbox_sockets || config->sandbox_namespaces;
 	if (r == 0 && has_more && !config->sandbox) {
 		diag(DIAG_ERROR,
-			"--sandbox-read, --sandbox-write and --sandbox-sockets need --sandbox");
+			"--sandbox-read, --sandbox-write, --sandbox-sockets and --sandbox-user-namespaces need --sandbox");
 		r = -EINVAL;
 	}
 	return r;

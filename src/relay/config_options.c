@@ -106,6 +106,10 @@ const struct option config_options[OPTION_COUNT + 1] = {
 		"also let them read, run and change this. May be repeated, in the same way"},
 	[SANDBOX_SOCKETS] = {"--sandbox-sockets", NULL, "HOLDFAST_SANDBOX_SOCKETS", NULL,
 		"let them use Unix sockets, including those of programs outside the sandbox, such as D-Bus or Docker"},
+	[SANDBOX_NAMESPACES] = {"--sandbox-user-namespaces", NULL,
+		"HOLDFAST_SANDBOX_USER_NAMESPACES", NULL,
+		"let them make user namespaces, for sandboxes of their own such as Chromium's; docs/sandbox.md says what that\n"
+		"      opens. Not for a server that runs as root"},
 	[SECCOMP] = {"--seccomp", "auto|on|off", "HOLDFAST_SECCOMP", "auto",
 		"whether the kernel forbids the server itself to start programs, signal other processes and more, once it has\n"
 		"      started; auto: if the kernel can; on: do not start without it"},

@@ -59,6 +59,10 @@ static char *find_fault(const struct config *config, const struct sandbox *sandb
 	if (access("/proc/self/exe", X_OK) < 0) {
 		return xstrdup("--sandbox needs /proc: the server cannot start itself again");
 	}
+	if (sandbox->namespaces && geteuid() == 0) {
+		return xstrdup(
+			"--sandbox-user-namespaces would let agents write to the kernel's settings in /proc, because the server runs as root: run it as another user");
+	}
 	for (size_t i = 0; i < config->listen_count && sandbox->sockets; i++) {
 		if (config->listen[i].scheme == LISTEN_UNIX) {
 			return xprintf(
@@ -121,7 +125,8 @@ int relay_find_cgroup(const struct config *config, char **ret_dir, char **ret_wh
 
 int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, char **ret_why)
 {
-	*sandbox = (struct sandbox){.sockets = config->sandbox_sockets};
+	*sandbox = (struct sandbox){
+		.sockets = config->sandbox_sockets, .namespaces = config->sandbox_namespaces};
 	if (!config->sandbox) {
 		return 0;
 	}
@@ -150,6 +155,7 @@ int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, cha
 			strerror(errno));
 		return -1;
 	}
+	sandbox_shield();
 	announce(config);
 	return 0;
 }

@@ -110,7 +110,7 @@ static void tell_moved(void *owner, const char *what, const char *to)
 {
 	struct repair *repair = owner;
 	repair->moved++;
-	printf("%s is damaged, and was moved to %s\n", what, to);
+	diag_print("%s is damaged, and was moved to %s", what, to);
 	fflush(stdout);
 }
 

@@ -3,6 +3,8 @@
 
 #include "workspace_internal.h"
 
+#include "holdfast/sandbox.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -67,6 +69,7 @@ static bool do_one(struct buffer *frame)
 int agent_files_run(int argc, char **argv)
 {
 	struct buffer frame = {0};
+	sandbox_shield();
 	/* Finish what was begun, so that no partial file is left; SIGKILL follows later. */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);

@@ -119,6 +119,13 @@ test('docs/architecture.md names functions and files that exist', () => {
 	assert.deepEqual(rooms.filter((room) => !page.includes(`\`${room}\``)), [], 'folders that the tree does not name');
 });
 
+test('SECURITY.md has each system call that the filters refuse', () => {
+	const [, table] = /^## System calls of agents\n([^]*?)^Known/m.exec(read('SECURITY.md'));
+	const calls = ['call_filter.c', 'sandbox_filter.c'].flatMap((file) => [...read(join('src/process', file)).matchAll(/\bSCMP_SYS\((\w+)\)|\bREFUSE_IF\(&?filter, (\w+),/g)].map(([, a, b]) => a ?? b)).filter((name) => name !== 'call');
+	assert.ok(calls.length > 80, `${calls.length} were found`);
+	assert.deepEqual(calls.filter((name) => !table.includes(`\`${name}\``)), []);
+});
+
 test('docs/install.md and the Debian package name the packages that scripts/lib.sh installs for a build', () => {
 	const [, list] = /^build_packages=\(\n([^]*?)^\)/m.exec(read('scripts/lib.sh'));
 	const packages = list.replace(/#.*$/gm, '').trim().split(/\s+/);

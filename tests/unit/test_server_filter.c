@@ -23,6 +23,8 @@
 #include <sys/personality.h>
 #include <sys/ptrace.h>
 #include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -144,6 +146,31 @@ static int look_at_refused(void)
 	EXPECT(failed(syscall(SYS_userfaultfd, 0)), EPERM);
 	EXPECT(failed(syscall(SYS_keyctl, 0, 0, 0, 0, 0)), EPERM);
 	EXPECT(failed(syscall(SYS_io_uring_setup, 1, NULL)), EPERM);
+	/* The kernel takes an int without its upper half, and a filter compares all of it. */
+	EXPECT(failed(syscall(SYS_kill, 0x100000000L | getppid(), SIGCONT)), EPERM);
+	EXPECT(failed(syscall(SYS_kill, getppid(), 0x100000000L | SIGCONT)), EPERM);
+	EXPECT(failed(syscall(SYS_kill, getppid(), 0x100000000L)), EPERM);
+	return wrong;
+}
+
+static int look_at_others(void)
+{
+	int wrong = 0;
+	cpu_set_t cpus;
+	pid_t other = getppid();
+	EXPECT(failed(prlimit(other, RLIMIT_CPU, NULL, &(struct rlimit){0})), EPERM);
+	EXPECT(failed(prlimit(0, RLIMIT_CPU, NULL, &(struct rlimit){0})), 0);
+	EXPECT(failed(sched_getaffinity(0, sizeof(cpus), &cpus)), 0);
+	EXPECT(failed(sched_setaffinity(other, sizeof(cpus), &cpus)), EPERM);
+	EXPECT(failed(sched_setaffinity(0, sizeof(cpus), &cpus)), 0);
+	EXPECT(failed(setpriority(PRIO_PROCESS, (id_t)other, 10)), EPERM);
+	EXPECT(failed(setpriority(PRIO_USER, 0, 10)), EPERM);
+	EXPECT(failed(setpriority(PRIO_PROCESS, 0, 19)), 0);
+	EXPECT(failed(syscall(SYS_ioprio_set, 1, other, 0)), EPERM);
+	EXPECT(failed(syscall(SYS_process_mrelease, -1, 0)), EPERM);
+	EXPECT(failed(syscall(SYS_move_pages, other, 0, NULL, NULL, NULL, 0)), EPERM);
+	EXPECT(failed(shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600)), EPERM);
+	EXPECT(failed(syscall(SYS_mq_open, "x", O_CREAT | O_RDWR, 0600, NULL)), EPERM);
 	return wrong;
 }
 
@@ -187,7 +214,8 @@ static int enter_and_look(void)
 	EXPECT(mode(), 2);
 	sem_post(&may_look);
 	pthread_join(thread, &others);
-	return wrong + (int)(intptr_t)others + look_at_refused() + look_at_allowed();
+	return wrong + (int)(intptr_t)others + look_at_refused() + look_at_others() +
+	       look_at_allowed();
 }
 
 static void all_threads_lose_what_they_do_not_need_and_go_on(void **state)
