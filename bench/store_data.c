@@ -87,20 +87,23 @@ static void fill(const char *dir, uint64_t sessions, uint64_t events)
 	uv_loop_t loop;
 	struct clock clock;
 	struct session_table *table;
+	struct server_life life = {0};
 	char *why = NULL;
 	struct disk_ops quick = disk_kernel;
 	quick.fdatasync = quick.fsync = no_sync; /* data_fill() syncs everything in the end */
 	disk = &quick;
 	clock_init(&clock);
 	uv_loop_init(&loop);
-	if (session_table_open(&(struct session_table_config){.loop = &loop,
-				       .limits = limits_default(),
-				       .clock = &clock,
-				       .place = {.dir = dir, .durability = DURABILITY_WRITE},
-				       .ops = &ops},
+	if (session_table_open(
+		    &(struct session_table_config){.loop = &loop,
+			    .limits = limits_default(),
+			    .clock = &clock,
+			    .place = {.life = &life, .dir = dir, .durability = DURABILITY_WRITE},
+			    .ops = &ops},
 		    &table, &why) < 0) {
 		die("%s", why ? why : "the data directory cannot be opened");
 	}
+	server_reach(&life, SERVER_SERVING);
 	for (uint64_t i = 0; i < sessions; i++) {
 		char id[32];
 		struct session *session;

@@ -15,6 +15,7 @@
 struct agent_host;
 
 struct agent_host_config {
+	const struct server_life *life; /* of the server; must outlive the host */
 	uv_loop_t *loop;
 	const struct limits *limits;
 	/* must outlive the host; NULL: no agents, prompts are refused with no_agent */

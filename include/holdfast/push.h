@@ -14,6 +14,7 @@
 #include "holdfast/clock.h"
 #include "holdfast/limits.h"
 #include "holdfast/metrics.h"
+#include "holdfast/server_life.h"
 
 #include <uv.h>
 
@@ -32,6 +33,7 @@ void push_rules_finish(struct push_rules *rules);
 struct push;
 
 struct push_config {
+	const struct server_life *life; /* of the server; must outlive the push */
 	uv_loop_t *loop;
 	const struct clock *clock;
 	const struct limits *limits;

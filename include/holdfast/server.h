@@ -61,6 +61,7 @@ struct server_trust {
 };
 
 struct server_config {
+	const struct server_life *life; /* of the server; must outlive it */
 	uv_loop_t *loop;
 	const struct limits *limits;
 	const struct clock *clock;

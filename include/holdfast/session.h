@@ -47,6 +47,12 @@ struct session_ops {
 	/** Another node has taken the session over; here it is about to be freed. */
 	void (*moved)(void *owner, struct session *session);
 	/**
+	 * The session is about to be freed, and has a host: it must forget the session, and call
+	 * session_set_host() with NULL. Called in each state of the server. May be NULL if sessions
+	 * never have a host.
+	 */
+	void (*host_lost)(void *owner, struct session *session);
+	/**
 	 * The journal cannot be written: whatever is not durable is undone, inputs are refused.
 	 */
 	void (*store_failed)(void *owner, int error);
@@ -104,9 +110,9 @@ struct session_log *session_table_mirror(
  * no such session is listed. Free it with session_log_mirror_free().
  */
 struct session_log *session_table_shown_log(struct session_table *table, const char *id);
-/** See store_hand_over(). */
+/** See store_hand_over(). The server is draining, and afterwards closing: sessions take no inputs. */
 void session_table_hand_over(struct session_table *table);
-/** See store_hand_over_most(). */
+/** See store_hand_over_most(). The server is draining: it takes no sessions over any more. */
 void session_table_hand_over_most(
 	struct session_table *table, bool (*stays)(void *arg, const char *id), void *arg);
 /** Keeps a session in memory until session_drop(), which must be called as often. */

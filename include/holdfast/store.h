@@ -26,6 +26,7 @@
 #include "holdfast/list.h"
 #include "holdfast/metrics.h"
 #include "holdfast/record.h"
+#include "holdfast/server_life.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -165,6 +166,7 @@ struct store_repair {
 struct store_engine;
 /** Where a store is, and how to open it. */
 struct store_place {
+	struct server_life *life; /* of the server, or command, that opens the store; not NULL */
 	const char *dir; /* a data directory */
 	const struct store_repair *repair; /* NULL: no repair */
 	/*

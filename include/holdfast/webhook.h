@@ -61,6 +61,7 @@ int webhook_secrets_read(const char *path, struct webhook_secrets *ret, char **r
 struct webhooks;
 
 struct webhooks_config {
+	const struct server_life *life; /* of the server; must outlive the webhooks */
 	uv_loop_t *loop;
 	const struct clock *clock;
 	const struct limits *limits;

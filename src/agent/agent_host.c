@@ -231,6 +231,7 @@ static void handle_stopped(void *owner, const char *reason, const char *detail)
 struct agent_host *agent_host_create(const struct agent_host_config *config)
 {
 	struct agent_host *host = xcalloc(1, sizeof(*host));
+	host->life = config->life;
 	host->loop = config->loop;
 	host->limits = config->limits;
 	static const struct agent_list none;
@@ -323,10 +324,9 @@ bool agent_host_has_room(const struct agent_host *host, const struct session *se
 
 static void finish_if_empty(struct agent_host *host)
 {
-	if (!host->closing || host->count) {
-		return;
+	if (host->done && !host->count) {
+		host->done(host->done_arg);
 	}
-	host->done(host->done_arg);
 }
 
 void agent_host_free(struct agent_host *host)
@@ -384,7 +384,6 @@ bool agent_host_is_leaving(const struct agent_host *host, const char *session_id
 
 void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *arg)
 {
-	host->closing = true;
 	if (host->dirs) {
 		agent_dirs_close(host->dirs);
 	}
@@ -474,7 +473,7 @@ static void cancel_request(void *arg, const char *request_id)
 int agent_host_cancel(struct agent_host *host, struct session *session)
 {
 	bool starts = session_is_turn_of_prompt(session) && agent_host_agent(host, session) &&
-		      !host->closing;
+		      server_may(host->life, MAY_RUN_AGENTS);
 	struct hosted *hosted = starts ? hosted_of(host, session) : session_host(session);
 	if (!hosted || !(session_is_turn_of_prompt(session) || hosted->late_turn)) {
 		return -ESRCH;
@@ -513,7 +512,7 @@ int agent_host_set(struct agent_host *host, struct session *session, const struc
 				     : request->type == REQUEST_SET_MODEL    ? ACP_SET_MODEL
 				     : request->type == REQUEST_AUTHENTICATE ? ACP_LOG_IN
 									     : ACP_SET_OPTION;
-	if (host->closing) {
+	if (!server_may(host->life, MAY_RUN_AGENTS)) {
 		return 0; /* the server is stopping; clients are about to be disconnected */
 	}
 	struct hosted *hosted = hosted_of(host, session);
@@ -536,7 +535,8 @@ void agent_host_forget(struct agent_host *host, struct session *session)
 
 void agent_host_recover(struct agent_host *host, struct session *session)
 {
-	if (!session_agent_is_running(session) && !session_is_turn_of_prompt(session)) {
+	if (!server_may(host->life, MAY_RUN_AGENTS) ||
+		(!session_agent_is_running(session) && !session_is_turn_of_prompt(session))) {
 		return;
 	}
 	/* A hosted agent is created because its inputs keep the event until it is stored. */
@@ -548,7 +548,7 @@ void agent_host_recover(struct agent_host *host, struct session *session)
 
 void agent_host_end_tick(struct agent_host *host)
 {
-	if (!host->has_over || host->closing) {
+	if (!host->has_over) {
 		return;
 	}
 	host->has_over = false;
@@ -565,6 +565,9 @@ void agent_host_end_tick(struct agent_host *host)
 
 void agent_host_retry(struct agent_host *host)
 {
+	if (!server_may(host->life, MAY_RUN_AGENTS)) {
+		return;
+	}
 	list_for_each(link, &host->agents) {
 		struct hosted *hosted = list_entry(link, struct hosted, link);
 		agent_inputs_retry(&hosted->inputs);

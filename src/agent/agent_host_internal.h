@@ -47,8 +47,8 @@ struct agent_host {
 	size_t trace_count;
 	bool has_over; /* at least one of them has `is_over` */
 	bool paused;
-	bool closing;
-	void (*done)(void *arg);
+	const struct server_life *life;
+	void (*done)(void *arg); /* NULL until agent_host_destroy() */
 	void *done_arg;
 };
 

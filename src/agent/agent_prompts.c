@@ -55,7 +55,7 @@ static void handle_content(void *arg, json_t *blocks, const char *why)
 void agent_host_prompt(struct agent_host *host, struct session *session, const char *message,
 	size_t len, const json_t *content)
 {
-	if (host->closing || !agent_host_agent(host, session)) {
+	if (!server_may(host->life, MAY_RUN_AGENTS) || !agent_host_agent(host, session)) {
 		return;
 	}
 	if (!session_is_turn_of_prompt(session)) {

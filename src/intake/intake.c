@@ -13,7 +13,7 @@
 static int refuse_input(struct refusal *refusal, int error)
 {
 	if (error == -ENOENT) {
-		return refuse(refusal, "not_found", "the session has been deleted");
+		return refuse(refusal, "not_found", "the session is being deleted");
 	}
 	return refuse_storage(refusal, STORAGE_WRITE);
 }

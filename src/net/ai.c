@@ -271,7 +271,7 @@ void ai_lose_session(struct conn *conn)
 {
 	if (conn->sse && !conn->ai->count) { /* its request waits: nothing has been said yet */
 		struct refusal refusal = {0};
-		refuse(&refusal, "not_found", "the session has been deleted");
+		refuse(&refusal, "not_found", SESSION_DELETED);
 		ai_refuse(conn, "", &refusal);
 	}
 	conn_close(conn, 4404, "deleted");

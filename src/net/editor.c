@@ -313,6 +313,10 @@ static struct session *find_session(struct conn *conn, const char *id, struct re
 		refuse(refusal, "storage_failed", SESSION_UNREADABLE);
 		return NULL;
 	}
+	if (!session && conn_sees(conn, id) && !server_may(conn->server->life, MAY_JUDGE)) {
+		refuse(refusal, "shutting_down", SHUTTING_DOWN);
+		return NULL;
+	}
 	if (!session || !session_is_there(session)) {
 		refuse(refusal, "not_found", "there is no such session here");
 		return NULL;

@@ -201,16 +201,26 @@ void http_respond_page(struct conn *conn, const struct buffer *json)
 	buffer_finish(&packed);
 }
 
+#define RETRY_SOON "retry-after: 1\r\n"
+
+/** Says that the client has to come back: the session is not here, but it may well exist. */
+static void say_moved(const struct conn *conn, const char **ret_code, const char **ret_message)
+{
+	bool serves = server_may(conn->server->life, MAY_SERVE);
+	*ret_code = serves ? "owner_unreachable" : "shutting_down";
+	*ret_message = serves ? OWNER_UNREACHABLE : SHUTTING_DOWN;
+}
+
 static void refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
 	const char *message, const struct error_detail *detail)
 {
 	struct buffer body = {0};
-	if (status == 404 && strcmp(code, "not_found") == 0 && http_has_moved(conn)) {
+	if (strcmp(code, "not_found") == 0 && !http_may_say_not_found(conn)) {
+		say_moved(conn, &code, &message);
 		status = 503;
-		headers = OWNER_UNREACHABLE_HEADERS;
-		code = "owner_unreachable";
-		message = OWNER_UNREACHABLE;
-		detail = NULL;
+	}
+	if (strcmp(code, "owner_unreachable") == 0 || strcmp(code, "shutting_down") == 0) {
+		headers = RETRY_SOON;
 	}
 	metrics_add_word(conn->server->metrics, WORDS_REFUSALS, code, 1);
 	buffer_append_str(&body, "{\"error\":");
@@ -234,6 +244,14 @@ void http_refuse(struct conn *conn, const char *code, const char *message)
 void http_refuse_no_session(struct conn *conn)
 {
 	http_refuse(conn, "not_found", NO_SESSION);
+}
+
+void http_refuse_moved(struct conn *conn)
+{
+	const char *code;
+	const char *message;
+	say_moved(conn, &code, &message);
+	http_refuse(conn, code, message);
 }
 
 void http_refuse_limit(struct conn *conn, unsigned status, enum limit limit, const char *message)

@@ -118,7 +118,7 @@ static void answer_labelled(struct conn_wait *wait, int status)
 	} else if (conn->session) {
 		get_session(conn, conn->session);
 	} else {
-		http_refuse(conn, "not_found", "the session has been deleted");
+		http_refuse_lost(conn);
 	}
 }
 
@@ -134,8 +134,10 @@ static void patch_session(struct conn *conn, struct session *session)
 	}
 	int r = session_label(session, &change);
 	json_decref(json);
-	if (r == -ENOENT) {
-		http_refuse(conn, "not_found", "the session is being deleted");
+	if (r == -ENOENT) { /* once it has been deleted: that can still fail */
+		refuse(&refusal, "not_found", SESSION_DELETED);
+		conn_hold_session(conn, session);
+		http_refuse_later(conn, session, &refusal);
 	} else if (r < 0) {
 		http_refuse_storage(conn);
 	} else {
@@ -285,7 +287,7 @@ static void get_readiness(struct conn *conn)
 		snprintf(body, sizeof(body), "{\"status\":\"ready\",\"damaged_sessions\":%zu}",
 			damaged);
 	}
-	if (conn->server->is_draining) {
+	if (!server_may(conn->server->life, MAY_SERVE)) {
 		http_refuse(conn, "not_ready", "the server is shutting down");
 	} else if (session_table_is_failing(sessions)) {
 		http_refuse(conn, "not_ready", "the journal cannot be written");
@@ -470,12 +472,11 @@ void http_route(struct conn *conn)
 	const char *rest;
 	size_t len = 0;
 	const char *id = find_id(conn, &len, &rest);
-	if (conn->server->is_draining && !is_probe(route)) {
+	if (!server_may(conn->server->life, MAY_SERVE) && !is_probe(route)) {
 		if (http_wants_sse(conn) && path[1] != 'd') {
 			http_drain_sse(conn);
 		} else {
-			http_refuse(conn, "shutting_down",
-				"the server is shutting down; try again in a moment");
+			http_refuse(conn, "shutting_down", SHUTTING_DOWN);
 		}
 		return;
 	}

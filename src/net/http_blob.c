@@ -139,7 +139,7 @@ static void handle_written(void *arg, int status)
 	if (status == 0) {
 		answer(conn, blob_upload_result(upload->blob));
 	} else if (status == -ENOENT) {
-		http_refuse(conn, "not_found", "the session has been deleted");
+		http_refuse_lost(conn);
 	} else {
 		diag(DIAG_WARN, "session %s: a blob cannot be written: %s", conn->session_id,
 			strerror(-status));

@@ -89,7 +89,7 @@ static void handle_found(void *arg, const struct agent_dirs_found *found)
 	} else if (cwd || (of_session && session_is_there(session))) {
 		respond(conn, cwd ? cwd : of_session, found);
 	} else {
-		http_refuse(conn, "not_found", "the session has been deleted");
+		http_refuse_lost(conn);
 	}
 	free(cwd);
 }

@@ -147,11 +147,12 @@ static void read_close(void *socket, unsigned code, const char *reason)
 	}
 	end_read(conn);
 	if (code == 4404) {
-		http_refuse(conn, "not_found", "the session has been deleted");
+		conn->http->is_nowhere = true;
+		http_refuse_lost(conn);
 	} else if (code == OBSERVER_PRUNED) {
 		refuse_gone(conn);
 	} else if (code == WS_CLOSE_GOING_AWAY) {
-		http_refuse(conn, "owner_unreachable", OWNER_UNREACHABLE);
+		http_refuse_moved(conn);
 	} else {
 		http_refuse(conn, "storage_failed", storage_text(STORAGE_EVENTS));
 	}

@@ -40,7 +40,7 @@ static void serve_page(struct conn *conn)
 	if (conn->session) {
 		respond_page(conn, conn->http->page, conn->http->page_count);
 	} else {
-		http_refuse(conn, "not_found", "the session has been deleted");
+		http_refuse_lost(conn);
 	}
 	http_drop_page(conn);
 }
@@ -69,7 +69,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		keep_page(conn, events, count);
 		http_in_turn(conn, serve_page);
 	} else if (!conn->session) {
-		http_refuse(conn, "not_found", "the session has been deleted");
+		http_refuse_lost(conn);
 	} else if (is_behind(conn)) {
 		load_page(conn); /* as if the request had come now */
 	} else {
@@ -107,7 +107,7 @@ static void load_page(struct conn *conn)
 static void serve_events(struct conn *conn)
 {
 	if (!conn->session) {
-		http_refuse(conn, "not_found", "the session has been deleted");
+		http_refuse_lost(conn);
 		return;
 	}
 	load_page(conn);
@@ -152,7 +152,7 @@ static void answer_appended(struct conn_wait *wait, int status)
 {
 	struct conn *conn = wait->conn;
 	if (!conn->session) {
-		http_refuse(conn, "not_found", "the session has been deleted");
+		http_refuse_lost(conn);
 		return;
 	}
 	if (status < 0) {

@@ -169,8 +169,7 @@ static void refuse_lost(struct conn *conn)
 {
 	bool was_connected = conn->http->forward->is_connected;
 	http_forward_drop(conn);
-	http_refuse_with(
-		conn, 503, OWNER_UNREACHABLE_HEADERS, "owner_unreachable", OWNER_UNREACHABLE);
+	http_refuse(conn, "owner_unreachable", OWNER_UNREACHABLE);
 	if (was_connected) {
 		conn_resume(conn);
 	} else {
@@ -437,8 +436,7 @@ void http_forward_drain(struct conn *conn)
 		finish(conn);
 	} else if (!forward->is_answering && conn->phase == PHASE_BODY) {
 		http_forward_drop(conn);
-		http_refuse(conn, "shutting_down",
-			"the server is shutting down; try again in a moment");
+		http_refuse(conn, "shutting_down", SHUTTING_DOWN);
 		conn_resume(conn);
 	}
 }

@@ -113,6 +113,10 @@ void http_begin_stream(struct conn *conn, const char *type, const char *headers)
 void http_refuse(struct conn *conn, const char *code, const char *message);
 /** Refuses because the session does not exist, or the token is not for it. */
 void http_refuse_no_session(struct conn *conn);
+/** Refuses because the session has just left this server: somebody has it, or will. */
+void http_refuse_moved(struct conn *conn);
+/** Refuses because the session was deleted while it was served, or if that is not so, has left. */
+void http_refuse_lost(struct conn *conn);
 /*
  * Most bytes of a body or message whose sender has not shown a token yet, so that strangers cannot
  * use up the memory that all connections share.
@@ -141,7 +145,9 @@ void http_send_more_file(struct conn *conn);
 void http_cancel_file(struct conn *conn);
 
 /* http_api.c */
-#define NOTHING_HERE "there is nothing at this address"
+#define NOTHING_HERE    "there is nothing at this address"
+#define SESSION_DELETED "the session has been deleted"
+#define SHUTTING_DOWN   "the server is shutting down; try again in a moment"
 #define NO_SESSION \
 	"there is no session with this id; POST /api/sessions makes one, and so does ?create=1 with the first events"
 /**

@@ -238,12 +238,19 @@ static void look_through(struct search *search, struct event **events, size_t co
 	uv_queue_work(search->server->loop, &search->work, work, done);
 }
 
+/** Ends a search, which will be refused, so that another one can begin. */
+static void end_search(struct search *search)
+{
+	struct server *server = search->conn->server;
+	search->conn->http->search = NULL;
+	free_search(search);
+	start_waiting(server);
+}
+
 static void refuse_search(struct search *search, const char *code, const char *message)
 {
 	struct conn *conn = search->conn;
-	conn->http->search = NULL;
-	free_search(search);
-	start_waiting(conn->server);
+	end_search(search);
 	http_refuse(conn, code, message);
 }
 
@@ -464,7 +471,8 @@ static void go_on(struct conn *conn)
 {
 	struct search *search = conn->http->search;
 	if (!search->is_all && !conn->session) {
-		refuse_search(search, "not_found", "the session has been deleted");
+		end_search(search);
+		http_refuse_lost(conn);
 		return;
 	}
 	uint64_t max_seq;

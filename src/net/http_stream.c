@@ -100,7 +100,7 @@ static void answer_if_done(struct conn *conn)
 	if (stream->refusal.code) {
 		answer_refused(conn, stream);
 	} else if (!conn->session) {
-		http_refuse(conn, "not_found", "the session has been deleted");
+		http_refuse_lost(conn);
 	} else {
 		answer_stored(conn, stream);
 	}

@@ -261,7 +261,7 @@ struct server {
 	struct keys_job *keys_job; /* reloads certificate and key; NULL: none running */
 	bool reloads_again;
 	struct listeners *listeners;
-	bool is_draining;
+	const struct server_life *life;
 	bool is_paused;
 	struct list conns;
 	struct list feeds;

@@ -12,7 +12,6 @@
 /* The refusal if the session's node cannot be reached, or says that it does not have it. */
 #define OWNER_UNREACHABLE \
 	"the node that has the session cannot be reached, or is handing it over; try again in a moment"
-#define OWNER_UNREACHABLE_HEADERS "retry-after: 1\r\n"
 /* The status with which a node rejects a request from another node. */
 #define STATUS_MISDIRECTED 421
 
@@ -46,10 +45,10 @@ bool conn_may_be_elsewhere(const struct conn *conn, const char *id, size_t len);
  */
 bool http_seeks(struct conn *conn);
 /**
- * Whether the session of a request was here when its head came, and has left since, other than by
- * deletion: another node has it, or will.
+ * Whether the request may be told that something is not found: it is not about a session, or the
+ * session is here, or it is known not to exist, because the store was asked or it was deleted here.
  */
-bool http_has_moved(const struct conn *conn);
+bool http_may_say_not_found(const struct conn *conn);
 /**
  * The same for a session that is to be created: http_route_again() follows, and finds the result in
  * http.is_elsewhere.

@@ -129,8 +129,7 @@ void mirror_lose_request(struct conn *conn, bool is_gone)
 		return;
 	}
 	if (!is_gone) {
-		http_refuse_with(
-			conn, 503, "retry-after: 1\r\n", "owner_unreachable", OWNER_UNREACHABLE);
+		http_refuse_moved(conn);
 	}
 	http_go_on(conn);
 }

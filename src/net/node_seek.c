@@ -31,8 +31,7 @@ char *http_copy_target(const struct http_head *head)
 bool conn_may_be_elsewhere(const struct conn *conn, const char *id, size_t len)
 {
 	struct session_table *sessions = conn->server->sessions;
-	return session_table_is_shared(sessions) && !conn->server->is_draining &&
-	       !session_table_get(sessions, id, len) &&
+	return session_table_is_shared(sessions) && !session_table_get(sessions, id, len) &&
 	       !session_table_is_unreadable(sessions, id, len);
 }
 
@@ -98,7 +97,8 @@ static void handle_place(
 bool http_seeks(struct conn *conn)
 {
 	size_t len;
-	if (!session_table_is_shared(conn->server->sessions)) {
+	if (!server_may(conn->server->life, MAY_SERVE) ||
+		!session_table_is_shared(conn->server->sessions)) {
 		return false;
 	}
 	const char *id = http_find_session(conn, &len);
@@ -111,15 +111,32 @@ bool http_seeks(struct conn *conn)
 	return true;
 }
 
-bool http_has_moved(const struct conn *conn)
+bool http_may_say_not_found(const struct conn *conn)
 {
 	size_t len;
-	if (!conn->http->path || !conn->grant || conn->http->is_nowhere ||
-		!session_table_is_shared(conn->server->sessions)) {
-		return false;
+	if (!conn->http->path || !conn->grant || conn->http->is_nowhere) {
+		return true;
 	}
 	const char *id = http_find_session(conn, &len);
-	return id && grant_sees(conn->grant, id, len) && conn_may_be_elsewhere(conn, id, len);
+	if (!id || !grant_sees(conn->grant, id, len)) {
+		return true; /* not about a session, or of one that the client must not learn about */
+	}
+	return server_may(conn->server->life, MAY_JUDGE) && !conn_may_be_elsewhere(conn, id, len);
+}
+
+void http_refuse_lost(struct conn *conn)
+{
+	const struct session_table *sessions = conn->server->sessions;
+	const char *id = conn->session_id;
+	bool is_deleted =
+		conn->http->is_nowhere ||
+		(server_may(conn->server->life, MAY_JUDGE) && !session_table_is_shared(sessions) &&
+			!session_table_get(conn->server->sessions, id, strlen(id)));
+	if (is_deleted) {
+		http_refuse(conn, "not_found", SESSION_DELETED);
+	} else {
+		http_refuse_moved(conn);
+	}
 }
 
 static void handle_new(
@@ -143,7 +160,8 @@ static void handle_new(
 bool http_seeks_new(struct conn *conn, const char *id)
 {
 	size_t len = strlen(id);
-	if (conn->http->is_sought || !conn_may_be_elsewhere(conn, id, len)) {
+	if (conn->http->is_sought || !server_may(conn->server->life, MAY_SERVE) ||
+		!conn_may_be_elsewhere(conn, id, len)) {
 		return false;
 	}
 	memcpy(conn->session_id, id, len + 1);

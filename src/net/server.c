@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* How often deadlines are checked (ms). */
 #define SWEEP_MS 1000
@@ -37,7 +38,12 @@ static bool has_room(void *owner, int fd, const struct listen_kind *kind)
 
 static void handle_accepted(void *owner, int fd, const struct listen_kind *kind)
 {
-	conn_create(owner, fd, kind);
+	const struct server *server = owner;
+	if (server_may(server->life, MAY_ACCEPT)) {
+		conn_create(owner, fd, kind);
+	} else {
+		close(fd);
+	}
 }
 
 /**
@@ -65,6 +71,7 @@ static struct server *server_new(const struct server_config *config)
 {
 	struct server *server = xcalloc(1, sizeof(*server));
 	ws_prepare();
+	server->life = config->life;
 	server->loop = config->loop;
 	server->limits = config->limits;
 	server->clock = config->clock;
@@ -220,7 +227,7 @@ void server_session_deleted(struct server *server, struct session *session)
 			conn_close(conn, 4404, "deleted");
 		} else if (conn->http && conn->http->stream) {
 			struct refusal refusal = {0};
-			refuse(&refusal, "not_found", "the session has been deleted");
+			refuse(&refusal, "not_found", SESSION_DELETED);
 			http_stream_fail(conn, &refusal);
 		}
 	}
@@ -265,7 +272,6 @@ void server_end_tick(struct server *server, bool is_behind)
 void server_drain(struct server *server)
 {
 	struct frame *draining = frame_draining(server->limits->drain_retry_ms);
-	server->is_draining = true;
 	listeners_leave_inherited(server->listeners);
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
@@ -284,13 +290,11 @@ void server_drain(struct server *server)
 			http_stream_fail(conn, &refusal);
 		} else if (conn->http->upload) {
 			http_upload_drop(conn);
-			http_refuse(conn, "shutting_down",
-				"the server is shutting down; try again in a moment");
+			http_refuse(conn, "shutting_down", SHUTTING_DOWN);
 		} else if (conn->http->forward) {
 			http_forward_drain(conn);
 		} else {
-			http_ds_refuse(conn, "shutting_down",
-				"the server is shutting down; try again in a moment");
+			http_ds_refuse(conn, "shutting_down", SHUTTING_DOWN);
 		}
 	}
 	frame_unref(draining);

@@ -179,8 +179,8 @@ void ws_upgrade(struct conn *conn)
 		http_refuse(conn, "not_found", "there is no WebSocket at this address");
 		return;
 	}
-	if (conn->server->is_draining) {
-		http_refuse(conn, "shutting_down", "the server is shutting down");
+	if (!server_may(conn->server->life, MAY_SERVE)) {
+		http_refuse(conn, "shutting_down", SHUTTING_DOWN);
 		return;
 	}
 	enum denial denial;
@@ -263,11 +263,13 @@ struct session *conn_find_session(struct conn *conn)
 		conn_close(conn, 1011, "storage_failed");
 		return NULL;
 	}
-	if (!session && session_table_is_shared(conn->server->sessions) && conn->ws->target &&
-		!conn->ws->is_nowhere) {
-		conn_close(conn, WS_CLOSE_GOING_AWAY, "owner gone"); /* it has just moved away */
-	} else if (!session) {
+	bool is_nowhere =
+		conn->ws->is_nowhere || (server_may(conn->server->life, MAY_JUDGE) &&
+						!session_table_is_shared(conn->server->sessions));
+	if (!session && is_nowhere) {
 		ws_say_not_found(conn);
+	} else if (!session) {
+		conn_close(conn, WS_CLOSE_GOING_AWAY, "owner gone"); /* it has just moved away */
 	}
 	return session;
 }

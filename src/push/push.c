@@ -64,7 +64,6 @@ struct push {
 	struct sender senders[SENDERS];
 	uv_timer_t timer; /* for the next message that is due */
 	int stop_fd;
-	bool is_stopping;
 };
 
 /** A session that is not idle. */
@@ -73,6 +72,12 @@ struct busy {
 	size_t questions;
 	char *question; /* the id of the newest open request, or NULL */
 };
+
+/** Once this is false, push_stop() has been called, or is about to be. */
+static bool may_send(const struct push *push)
+{
+	return server_may(push->config.life, MAY_TELL);
+}
 
 static enum push_news news_of(const char *status)
 {
@@ -219,8 +224,7 @@ static void take_result(struct push *push, struct sender *sender, struct push_me
 	} else if (result == 404 || result == 410) {
 		metrics_add(metrics, METRIC_PUSH_GONE, 1);
 		access_unsubscribe(push->config.access, message->login);
-	} else if (is_worth_another(result) && message->attempts < ATTEMPTS_MAX &&
-		   !push->is_stopping) {
+	} else if (is_worth_another(result) && message->attempts < ATTEMPTS_MAX && may_send(push)) {
 		metrics_add(metrics, METRIC_PUSH_RETRIED, 1);
 		if (push_queue_find(&push->queue, message->login, message->session)) {
 			drop(push, message);
@@ -254,10 +258,10 @@ static void handle_done(void *arg)
 	free(sender->topic);
 	sender->topic = NULL;
 	take_result(sender->push, sender, message);
-	if (sender->push->is_stopping) {
-		end_sender(sender);
-	} else {
+	if (may_send(sender->push)) {
 		send_due(sender->push);
+	} else {
+		end_sender(sender);
 	}
 }
 
@@ -349,7 +353,7 @@ static void send_due(struct push *push)
 	struct push_place place = push_queue_begin(&push->queue);
 	while ((message = push_queue_next(&push->queue, &place))) {
 		int64_t wait = message->due_ms - loop_now_ms(push);
-		if (push->is_stopping || !(sender = find_sender(push))) {
+		if (!may_send(push) || !(sender = find_sender(push))) {
 			break;
 		}
 		if (wait > 0) {
@@ -442,7 +446,7 @@ void push_session_changed(struct push *push, const char *session, const char *st
 {
 	struct busy before = busy_now(push, session);
 	enum push_news news = news_of(status);
-	if (push->is_stopping) {
+	if (!may_send(push)) {
 		return;
 	}
 	bool is_news = news != before.news || asks_anew(&before, questions);
@@ -454,7 +458,7 @@ void push_session_changed(struct push *push, const char *session, const char *st
 
 void push_session_deleted(struct push *push, const char *session)
 {
-	if (!push->is_stopping) {
+	if (may_send(push)) {
 		note(push, session, NEWS_IDLE, NULL); /* queued messages are no longer true */
 		tell(push, session, NEWS_OVER);
 	}
@@ -548,10 +552,9 @@ int push_create(const struct push_config *config, struct push **ret_push, char *
 
 void push_stop(struct push *push)
 {
-	if (!push || push->is_stopping) {
+	if (!push) {
 		return;
 	}
-	push->is_stopping = true;
 	eventfd_write(push->stop_fd, 1);
 	uv_close((uv_handle_t *)&push->timer, NULL);
 	for (size_t i = 0; i < SENDERS; i++) {

@@ -19,7 +19,6 @@
 #include "holdfast/webhook.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,11 +28,9 @@
 
 /* How long a shutdown waits for sockets to take their close frames (ms). */
 #define DRAIN_MS 300
-/* Settings of the allocator, see keep_heap() (bytes). */
-#define HEAP_KEPT_MAX (8 << 20) /* free memory kept at the end of the heap */
-#define MAPPED_MIN    (1 << 20) /* larger blocks are mappings of their own */
 
 struct relay {
+	struct server_life life;
 	const struct config *config;
 	const struct limits *limits;
 	uv_loop_t loop;
@@ -63,10 +60,7 @@ struct relay {
 	struct reload reload;
 	uv_timer_t drain;
 	uv_timer_t give_up;
-	bool agents_gone;
 	struct relay_leave leave;
-	bool drained;
-	bool stopping;
 	bool failed; /* stopping because of an error: the exit code is 1 */
 	bool store_failing; /* the journal cannot be written */
 };
@@ -105,7 +99,6 @@ static void handle_changed(void *owner, struct session *session)
 static void handle_deleted(void *owner, struct session *session)
 {
 	struct relay *relay = owner;
-	agent_host_forget(relay->agents, session);
 	server_session_deleted(relay->server, session);
 	if (relay->push) {
 		push_session_deleted(relay->push, session_id(session));
@@ -116,10 +109,14 @@ static void handle_deleted(void *owner, struct session *session)
 static void handle_moved(void *owner, struct session *session)
 {
 	struct relay *relay = owner;
-	agent_host_forget(relay->agents, session);
 	if (relay->server) { /* NULL during the start: a slow one can lose sessions again */
 		server_session_moved(relay->server, session);
 	}
+}
+
+static void handle_host_lost(void *owner, struct session *session)
+{
+	agent_host_forget(((struct relay *)owner)->agents, session);
 }
 
 static void handle_elsewhere(
@@ -167,11 +164,9 @@ static void end_tick(struct relay *relay)
 	session_table_end_tick(relay->sessions);
 	relay_leave_tick(&relay->leave);
 	bool behind = session_table_backlog(relay->sessions) > relay->limits->journal_backlog;
-	if (!relay->stopping) {
-		agent_host_pause(relay->agents,
-			behind || relay->store_failing || !session_table_has_disk(relay->sessions));
-		agent_host_end_tick(relay->agents);
-	}
+	agent_host_pause(relay->agents,
+		behind || relay->store_failing || !session_table_has_disk(relay->sessions));
+	agent_host_end_tick(relay->agents);
 	server_end_tick(relay->server, behind);
 	if (relay->raw) {
 		raw_end_tick(relay->raw);
@@ -205,7 +200,8 @@ static void handle_check(uv_check_t *handle)
 
 static void stop_if_done(struct relay *relay)
 {
-	if (relay->agents_gone && relay->drained) {
+	if (server_has_reached(&relay->life, SERVER_CLOSING) &&
+		!uv_is_active((uv_handle_t *)&relay->drain)) {
 		uv_stop(&relay->loop);
 	}
 }
@@ -213,16 +209,15 @@ static void stop_if_done(struct relay *relay)
 static void handle_agents_gone(void *arg)
 {
 	struct relay *relay = arg;
-	relay->agents_gone = true;
-	session_table_hand_over(relay->sessions); /* the clients are at other nodes already */
-	stop_if_done(relay);
+	if (server_may(&relay->life, MAY_HAND_OVER)) { /* else time was up before they ended */
+		session_table_hand_over(relay->sessions);
+		stop_if_done(relay);
+	}
 }
 
 static void handle_drained(uv_timer_t *timer)
 {
-	struct relay *relay = timer->data;
-	relay->drained = true;
-	stop_if_done(relay);
+	stop_if_done(timer->data);
 }
 
 /** Time is up: stops without waiting any longer for agents or their work on the disk. */
@@ -234,22 +229,21 @@ static void handle_give_up(uv_timer_t *timer)
 
 static void stop(struct relay *relay)
 {
-	relay->stopping = true;
+	server_reach(&relay->life, SERVER_DRAINING);
 	notify_stopping(relay->notify);
 	if (session_table_is_shared(relay->sessions)) {
 		spawner_shorten_grace(relay->spawner, relay->limits->agent_hand_over_ms);
 	}
-	agent_host_destroy(relay->agents, handle_agents_gone, relay);
-	relay_leave_begin(&relay->leave, relay->agents, relay->sessions);
-	server_drain(relay->server);
 	uv_timer_start(&relay->drain, handle_drained, DRAIN_MS, 0);
 	uv_timer_start(&relay->give_up, handle_give_up, (uint64_t)relay->limits->drain_ms, 0);
+	agent_host_destroy(relay->agents, handle_agents_gone, relay);
+	server_drain(relay->server);
 }
 
 static void handle_signal(uv_signal_t *handle, int number)
 {
 	struct relay *relay = handle->data;
-	if (!relay->stopping) {
+	if (!server_has_reached(&relay->life, SERVER_DRAINING)) {
 		diag(DIAG_INFO, "stopping (SIG%s)", sigabbrev_np(number));
 		stop(relay);
 	}
@@ -262,7 +256,7 @@ static void handle_spawner_lost(void *owner)
 	diag(DIAG_ERROR,
 		"the process that starts agents is gone, or does not answer: the server stops, and its agents with it");
 	relay->failed = true;
-	if (!relay->stopping) {
+	if (!server_has_reached(&relay->life, SERVER_DRAINING)) {
 		stop(relay);
 	}
 }
@@ -273,7 +267,7 @@ static void handle_hangup(uv_signal_t *handle, int number)
 	if (!isatty(STDERR_FILENO) && errno == EIO) { /* its terminal has been closed */
 		handle_signal(handle, number);
 	}
-	if (relay->stopping) {
+	if (server_has_reached(&relay->life, SERVER_DRAINING)) {
 		return;
 	}
 	if (relay->config->tls_cert) {
@@ -347,7 +341,8 @@ static int open_push(struct relay *relay, char **ret_why)
 	if (!relay->access || !config->push.hosts) {
 		return 0;
 	}
-	return push_create(&(struct push_config){.loop = &relay->loop,
+	return push_create(&(struct push_config){.life = &relay->life,
+				   .loop = &relay->loop,
 				   .clock = &relay->clock,
 				   .limits = relay->limits,
 				   .metrics = relay->metrics,
@@ -365,7 +360,8 @@ static int open_webhooks(struct relay *relay, char **ret_why)
 	if (!config->webhooks.urls[0]) {
 		return 0;
 	}
-	return webhooks_create(&(struct webhooks_config){.loop = &relay->loop,
+	return webhooks_create(&(struct webhooks_config){.life = &relay->life,
+				       .loop = &relay->loop,
 				       .clock = &relay->clock,
 				       .limits = relay->limits,
 				       .metrics = relay->metrics,
@@ -416,7 +412,8 @@ static int open_agents(struct relay *relay, char **ret_why)
 		  : relay_start_spawner(config, &box, &relay->loop, handle_spawner_lost, relay,
 			    &relay->spawner, ret_why);
 	char *data_dir = absolute_path(config->data_dir);
-	relay->agents = agent_host_create(&(struct agent_host_config){.loop = &relay->loop,
+	relay->agents = agent_host_create(&(struct agent_host_config){.life = &relay->life,
+		.loop = &relay->loop,
 		.limits = relay->limits,
 		.list = &config->agents,
 		.private_dir = data_dir,
@@ -446,6 +443,7 @@ static int open_rooms(struct relay *relay)
 		.changed = handle_changed,
 		.deleted = handle_deleted,
 		.moved = handle_moved,
+		.host_lost = handle_host_lost,
 		.elsewhere = handle_elsewhere,
 		.store_failed = handle_store_failed,
 		.store_revived = handle_store_revived,
@@ -461,7 +459,8 @@ static int open_rooms(struct relay *relay)
 					   .clock = &relay->clock,
 					   .metrics = relay->metrics,
 					   .turns = &relay->turns,
-					   .place = {.dir = config->data_dir,
+					   .place = {.life = &relay->life,
+						   .dir = config->data_dir,
 						   .durability = config->durability,
 						   .engine = config->store ? &store_postgres : NULL,
 						   .engine_arg = (void *)config->store,
@@ -473,7 +472,8 @@ static int open_rooms(struct relay *relay)
 		open_access(relay, &why) == 0 && open_push(relay, &why) == 0 &&
 		open_webhooks(relay, &why) == 0) {
 		open_raw(relay);
-		relay->server = server_create(&(struct server_config){.loop = &relay->loop,
+		relay->server = server_create(&(struct server_config){.life = &relay->life,
+						      .loop = &relay->loop,
 						      .limits = relay->limits,
 						      .clock = &relay->clock,
 						      .listen = config->listen,
@@ -539,24 +539,13 @@ static bool close_rooms(struct relay *relay)
 	       loop_run_until(&relay->loop, is_over, &relay->loop, relay->limits->stop_wait_ms);
 }
 
-/**
- * Keeps freed memory for the next tick. Frames for observers live for one tick. By default all
- * above 128 KiB would be unmapped, and mapped and cleared again for the next event: half the cost
- * of an observer with frames of its own. Evicting sessions returns it (session_evict.c).
- */
-static void keep_heap(void)
-{
-	mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_MAX);
-	mallopt(M_MMAP_THRESHOLD, MAPPED_MIN);
-}
-
 int relay_run(const struct config *config)
 {
 	struct relay relay = {.config = config, .limits = &config->limits};
 	signal(SIGPIPE, SIG_IGN);
 	inherited_take(&relay.inherited);
 	relay_limit_process(&config->limits);
-	keep_heap();
+	relay_keep_heap();
 	clock_init(&relay.clock);
 	uv_loop_init(&relay.loop);
 	uv_loop_configure(&relay.loop, UV_METRICS_IDLE_TIME);
@@ -565,15 +554,18 @@ int relay_run(const struct config *config)
 	bool opened = open_rooms(&relay) == 0;
 	if (opened) {
 		start_handles(&relay);
+		relay_leave_init(&relay.leave, &relay.life, relay.agents, relay.sessions);
 		session_table_each(relay.sessions, recover_session, &relay);
 		relay_announce(config, relay.server, relay.access != NULL);
 		notify_ready(relay.notify);
+		server_reach(&relay.life, SERVER_SERVING);
 		uv_run(&relay.loop, UV_RUN_DEFAULT);
 		close_handles(&relay);
 		code = relay.failed ? 1 : 0;
 	} else {
 		agent_host_destroy(relay.agents, ignore_gone, NULL);
 	}
+	server_reach(&relay.life, SERVER_CLOSED);
 	server_close(relay.server);
 	raw_close(relay.raw);
 	push_stop(relay.push);

@@ -2,9 +2,10 @@
 
 #include "holdfast/session.h"
 
-void relay_leave_begin(
-	struct relay_leave *leave, struct agent_host *agents, struct session_table *sessions)
+void relay_leave_init(struct relay_leave *leave, const struct server_life *life,
+	struct agent_host *agents, struct session_table *sessions)
 {
+	leave->life = life;
 	leave->agents = agents;
 	leave->sessions = sessions;
 	leave->agents_left = SIZE_MAX;
@@ -17,7 +18,8 @@ static bool has_agent(void *arg, const char *session_id)
 
 void relay_leave_tick(struct relay_leave *leave)
 {
-	size_t left = leave->sessions ? agent_host_count(leave->agents) : 0;
+	bool may = server_may(leave->life, MAY_HAND_OVER);
+	size_t left = may ? agent_host_count(leave->agents) : 0;
 	if (left && left != leave->agents_left) {
 		leave->agents_left = left;
 		session_table_hand_over_most(leave->sessions, has_agent, leave->agents);

@@ -5,17 +5,18 @@
 #include "holdfast/agent_host.h"
 
 struct relay_leave {
+	const struct server_life *life;
 	struct agent_host *agents;
-	struct session_table *sessions; /* NULL: the server is not stopping */
+	struct session_table *sessions;
 	size_t agents_left; /* at the last hand-over */
 };
 
-/** To be called when the agents have been told to end. Both are borrowed. */
-void relay_leave_begin(
-	struct relay_leave *leave, struct agent_host *agents, struct session_table *sessions);
+/** All are borrowed. */
+void relay_leave_init(struct relay_leave *leave, const struct server_life *life,
+	struct agent_host *agents, struct session_table *sessions);
 /**
- * To be called at the end of a tick: if agents have ended since, hands over the sessions without an
- * agent, and blocks meanwhile. When the last agent is gone, the caller calls
+ * To be called at the end of a tick: if the server may hand sessions over, and agents have ended
+ * since the last time, hands over the sessions without an agent, and blocks meanwhile. When the last agent is gone, the caller calls
  * session_table_hand_over().
  */
 void relay_leave_tick(struct relay_leave *leave);

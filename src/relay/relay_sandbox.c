@@ -9,6 +9,7 @@
 #include "holdfast/server_filter.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -16,6 +17,10 @@
 
 /* Descriptors for everything but connections: files of sessions, agents and their terminals. */
 #define FILES_WANTED 8192
+
+/* Settings of the allocator (bytes). */
+#define HEAP_KEPT_MAX (8 << 20) /* free memory kept at the end of the heap */
+#define MAPPED_MIN    (1 << 20) /* larger blocks are mappings of their own */
 
 #define SIGNALS_SINCE 6 /* the version of Landlock that confines signals */
 
@@ -239,4 +244,10 @@ void relay_limit_process(const struct limits *limits)
 {
 	forbid_core_files();
 	set_descriptor_limit(limits);
+}
+
+void relay_keep_heap(void)
+{
+	mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_MAX);
+	mallopt(M_MMAP_THRESHOLD, MAPPED_MIN);
 }

@@ -32,5 +32,11 @@ void relay_finish_sandbox(struct sandbox *sandbox);
 
 /** Disables core files, and allows as many descriptors as connections may need. */
 void relay_limit_process(const struct limits *limits);
+/**
+ * Keeps freed memory for the next tick. Frames for observers live for one tick. By default all
+ * above 128 KiB would be unmapped, and mapped and cleared again for the next event: half the cost
+ * of an observer with frames of its own. Evicting sessions returns it (session_evict.c).
+ */
+void relay_keep_heap(void);
 
 #endif

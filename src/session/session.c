@@ -171,6 +171,9 @@ int session_journal(struct session *session, enum record_kind kind, const char *
 	if (session->is_deleted) {
 		return -ENOENT;
 	}
+	if (!server_may(session->table->life, MAY_INPUT)) {
+		return -EIO;
+	}
 	int64_t ts = session_next_ts(session);
 	int r = session_journal_snapshot(session);
 	int64_t lsn = r < 0 ? r : session_log_append(session->log, kind, ts, data, len);
@@ -353,7 +356,7 @@ void session_commit(struct session *session, uint64_t lsn)
 	session_answers_tell(session, lsn);
 	/* If its turn has ended meanwhile, the agent would take it for that of the next prompt. */
 	bool is_current = prompt && prompt->turn == session->state.facts.turn;
-	if (is_current && !session->table->closing) {
+	if (is_current && server_may(session->table->life, MAY_TELL)) {
 		tell_prompt(session, prompt);
 	}
 	event_unref(prompt);
@@ -467,6 +470,10 @@ static void handle_closed(uv_handle_t *handle)
 
 void session_free(struct session *session)
 {
+	if (session->host) {
+		session->table->ops->host_lost(session->table->owner, session);
+		assert(!session->host); /* it would use the session again */
+	}
 	session_fail(session, -ECANCELED, 0);
 	session_room_note_open(session, false);
 	list_remove(&session->touched_link);

@@ -55,7 +55,7 @@ void session_answers_tell(struct session *session, uint64_t lsn)
 			metrics_observe(table->metrics, HISTOGRAM_PERMISSION_WAIT_SECONDS,
 				(double)pending->wait_ms / 1e3);
 		}
-		if (!table->closing) {
+		if (server_may(table->life, MAY_TELL)) {
 			table->ops->answered(
 				table->owner, session, pending->request_id, pending->option_id);
 		}

@@ -132,7 +132,7 @@ static void tell(const struct elsewhere *elsewhere, const char *id,
 	const struct session_object *object, bool is_new)
 {
 	const struct session_table *table = elsewhere->table;
-	if (!table->closing && table->ops->elsewhere && !is_here(elsewhere, id)) {
+	if (server_may(table->life, MAY_TELL) && table->ops->elsewhere && !is_here(elsewhere, id)) {
 		table->ops->elsewhere(table->owner, id, object, is_new);
 	}
 }
@@ -307,7 +307,7 @@ static void handle_timer(uv_timer_t *timer)
 {
 	struct elsewhere *elsewhere = timer->data;
 	const struct shelf *shelf = elsewhere->shelf;
-	if (elsewhere->is_working || elsewhere->table->closing) {
+	if (elsewhere->is_working || !server_may(elsewhere->table->life, MAY_KEEP_UP)) {
 		return;
 	}
 	hash_filter(elsewhere->changed, show, &(struct showing){.elsewhere = elsewhere});

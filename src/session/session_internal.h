@@ -107,7 +107,7 @@ struct session_table {
 	struct list ready; /* struct durable_wait: decided, to be ended when the tick ends */
 	struct elsewhere *elsewhere; /* session_elsewhere.c; NULL: the store is not shared */
 	bool recovering; /* replaying records, at the start or in a rewind */
-	bool closing; /* ops are not called any more */
+	struct server_life *life;
 };
 
 /** Removes the first struct pending of a list and returns it; NULL if its lsn is above `lsn`. */

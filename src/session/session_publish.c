@@ -64,6 +64,9 @@ static void handle_timer(uv_timer_t *timer)
 	if (session->is_deleted) {
 		return;
 	}
+	if (!server_may(session->table->life, MAY_RUN_TIMERS)) {
+		return; /* the next owner's timer does it */
+	}
 	char flush = (char)stream_buffer_due(session->state.stream, session_time(session));
 	uint64_t seq;
 	if (flush != STREAM_FLUSH_NONE &&

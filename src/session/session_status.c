@@ -118,3 +118,35 @@ void session_status_drop(struct session *session)
 		free_pending(pending);
 	}
 }
+
+/* --- over all sessions, for metrics --- */
+
+size_t session_table_count_permissions(const struct session_table *table)
+{
+	size_t count = 0;
+	/* A session with an open request is never evicted. */
+	list_for_each(link, &table->live) {
+		count += session_state_count_asked(
+			&list_entry(link, struct session, live_link)->state);
+	}
+	return count;
+}
+
+size_t session_table_count_prompts(const struct session_table *table)
+{
+	size_t count = 0;
+	list_for_each(link, &table->live) {
+		count += session_queue_length(list_entry(link, struct session, live_link));
+	}
+	return count;
+}
+
+size_t session_table_count_behind(const struct session_table *table)
+{
+	size_t count = 0;
+	list_for_each(link, &table->live) {
+		count +=
+			channel_count_behind(&list_entry(link, struct session, live_link)->channel);
+	}
+	return count;
+}

@@ -34,7 +34,7 @@ static void forget(struct session *session)
 	struct session_table *table = session->table;
 	struct session_log *log = session->log;
 	channel_taken_back(&session->channel);
-	if (!table->closing) {
+	if (server_may(table->life, MAY_TELL)) {
 		table->ops->deleted(table->owner, session);
 	}
 	session_free(session);
@@ -227,7 +227,7 @@ static void handle_fenced(struct session_log *log, void *owner)
 	}
 	session_fail(session, -EIO, UINT64_MAX); /* the next owner may have found these inputs */
 	channel_moved(&session->channel);
-	if (!table->closing) {
+	if (server_may(table->life, MAY_TELL)) {
 		table->ops->moved(table->owner, session);
 	}
 	session_free(session);
@@ -265,6 +265,7 @@ int session_table_open(
 	};
 	struct session_table *table = xcalloc(1, sizeof(*table));
 	*table = (struct session_table){.loop = config->loop,
+		.life = config->place.life,
 		.limits = config->limits,
 		.clock = config->clock,
 		.metrics = config->metrics,
@@ -307,6 +308,9 @@ static void end_ready_waits(struct session_table *table)
 
 static void free_session(struct session *session, void *arg)
 {
+	if (session->table->store) { /* else it could not be opened, and its logs are freed */
+		session_log_set_owner(session->log, NULL);
+	}
 	session_free(session);
 }
 
@@ -315,7 +319,7 @@ bool session_table_close(struct session_table *table)
 	if (!table) {
 		return true;
 	}
-	table->closing = true;
+	server_reach(table->life, SERVER_CLOSED);
 	session_unwatch_clock(table);
 	if (table->store) {
 		store_sync(table->store);
@@ -396,12 +400,15 @@ struct session_log *session_table_mirror(
 void session_table_hand_over_most(
 	struct session_table *table, bool (*stays)(void *arg, const char *id), void *arg)
 {
+	server_reach(table->life, SERVER_DRAINING);
 	store_hand_over_most(table->store, stays, arg);
 }
 
 void session_table_hand_over(struct session_table *table)
 {
+	server_reach(table->life, SERVER_DRAINING);
 	store_hand_over(table->store);
+	server_reach(table->life, SERVER_CLOSING);
 }
 
 size_t session_table_count(const struct session_table *table)
@@ -412,36 +419,6 @@ size_t session_table_count(const struct session_table *table)
 size_t session_table_count_live(const struct session_table *table)
 {
 	return table->live_count;
-}
-
-size_t session_table_count_permissions(const struct session_table *table)
-{
-	size_t count = 0;
-	/* A session with an open request is never evicted. */
-	list_for_each(link, &table->live) {
-		count += session_state_count_asked(
-			&list_entry(link, struct session, live_link)->state);
-	}
-	return count;
-}
-
-size_t session_table_count_prompts(const struct session_table *table)
-{
-	size_t count = 0;
-	list_for_each(link, &table->live) {
-		count += session_queue_length(list_entry(link, struct session, live_link));
-	}
-	return count;
-}
-
-size_t session_table_count_behind(const struct session_table *table)
-{
-	size_t count = 0;
-	list_for_each(link, &table->live) {
-		count +=
-			channel_count_behind(&list_entry(link, struct session, live_link)->channel);
-	}
-	return count;
 }
 
 void session_table_each(
@@ -535,6 +512,9 @@ int session_create(struct session_table *table, const char *id, const struct ses
 	uint64_t epoch;
 	uint64_t name;
 	char made_up[24];
+	if (!server_may(table->life, MAY_CREATE)) {
+		return -EIO;
+	}
 	if (session_random(&epoch) < 0 || session_random(&name) < 0) {
 		return -EIO;
 	}
@@ -574,7 +554,7 @@ static void handle_delete_durable(struct durable_wait *wait, int status)
 	}
 	channel_gone(&session->channel, "deleted");
 	session_elsewhere_forget(table, session_id(session));
-	if (!table->closing) {
+	if (server_may(table->life, MAY_TELL)) {
 		table->ops->deleted(table->owner, session);
 	}
 	session->has_ended = true;
@@ -584,6 +564,9 @@ int session_delete(struct session *session)
 {
 	if (session->is_deleted) {
 		return -EALREADY;
+	}
+	if (!server_may(session->table->life, MAY_INPUT)) {
+		return -EIO;
 	}
 	int64_t lsn =
 		session_log_append(session->log, RECORD_DELETE, session_next_ts(session), NULL, 0);

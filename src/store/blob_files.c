@@ -186,7 +186,8 @@ static void measure_work(uv_work_t *work)
 	struct store *store = measure->store;
 	int fd = openat(store->sessions_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	for (struct dirent *entry; dir && !store->blobs.is_closing && (entry = readdir(dir));) {
+	for (struct dirent *entry;
+		dir && server_may(store->life, MAY_KEEP_UP) && (entry = readdir(dir));) {
 		uint64_t size = entry->d_name[0] == '.' || strlen(entry->d_name) > 128
 					? 0
 					: measure_folder(fd, entry->d_name);

@@ -262,8 +262,8 @@ static void handle_timer(uv_timer_t *timer)
 static bool waits_for_folder(struct blob_upload *upload)
 {
 	struct store *store = upload->store;
-	if (upload->status != -ENOENT || !upload->is_last || upload->is_over || store->closing ||
-		++upload->tries > FOLDER_TRIES ||
+	if (upload->status != -ENOENT || !upload->is_last || upload->is_over ||
+		!server_may(store->life, MAY_KEEP_UP) || ++upload->tries > FOLDER_TRIES ||
 		!session_log_of(store, upload->id, upload->place.epoch)) {
 		return false;
 	}

@@ -24,7 +24,6 @@ struct blobs {
 	uint64_t reserved; /* the same, for uploads in progress */
 	uint64_t uploads; /* the number of the newest upload */
 	uint64_t kept; /* bytes added since the start */
-	atomic_bool is_closing; /* read by the thread pool */
 	uv_mutex_t names; /* held while a blob's file is moved to its place, or deleted */
 	struct blob_seen *seen; /* files that were checked; with `names` held */
 	struct diag_limit warned; /* of damaged blobs */

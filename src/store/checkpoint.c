@@ -407,7 +407,7 @@ static void work_done(uv_work_t *work_req, int status)
  */
 struct checkpoint *checkpoint_begin(struct store *store)
 {
-	if (!is_due(store) || store->opening || store->closing) {
+	if (!is_due(store) || store->opening || !server_may(store->life, MAY_KEEP_UP)) {
 		return NULL;
 	}
 	if (!store->round_segment && store->drop_before) {

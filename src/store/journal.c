@@ -308,7 +308,7 @@ static void begin_segment(struct journal *journal)
 
 void journal_revive_later(struct journal *journal)
 {
-	if (!journal->store->closing && !journal->store->opening) {
+	if (server_may(journal->store->life, MAY_KEEP_UP) && !journal->store->opening) {
 		uv_timer_start(journal->revive_timer, handle_revive,
 			(uint64_t)journal->store->limits->journal_retry_ms, 0);
 	}
@@ -339,8 +339,8 @@ static void succeed(struct journal *journal)
 	metrics_observe(store->metrics, HISTOGRAM_SYNC_SECONDS, (double)journal->flight_ns / 1e9);
 	metrics_observe(store->metrics, HISTOGRAM_SYNC_RECORDS, journal->flight_count);
 	store_synced(store, journal->flight_lsn);
-	if (journal->rotated && journal->oldest_segment < journal->fd_segment && !store->closing &&
-		!store->opening) {
+	if (journal->rotated && journal->oldest_segment < journal->fd_segment &&
+		server_may(store->life, MAY_KEEP_UP) && !store->opening) {
 		checkpoint_all(store, journal->fd_segment);
 	}
 }

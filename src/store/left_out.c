@@ -54,7 +54,7 @@ bool store_keeps_segments(const struct store *store)
 
 void left_out_try_later(struct store *store)
 {
-	if (hash_count(store->left_out) && !store->closing) {
+	if (hash_count(store->left_out) && server_may(store->life, MAY_TAKE)) {
 		uv_timer_start(
 			store->left_out_timer, handle_timer, (uint64_t)store->left_out_ms, 0);
 		store->left_out_ms *= 2;
@@ -71,7 +71,7 @@ static void look(void *id, void *arg)
 static void handle_timer(uv_timer_t *timer)
 {
 	struct store *store = timer->data;
-	if (!store->closing) {
+	if (server_may(store->life, MAY_TAKE)) {
 		hash_each(store->left_out, look, store);
 	}
 }

@@ -425,7 +425,7 @@ int log_keys_land(struct session_log *log, struct file_append *append)
 	if (!append->bytes.len) {
 		return append->status == -EBUSY ? -EBUSY : 0;
 	}
-	if (append->status == -EBADMSG && (store->opening || store->closing)) {
+	if (append->status == -EBADMSG && (store->opening || !server_may(store->life, MAY_WRITE))) {
 		int r = load_now(log);
 		append->size = keys->size;
 		append->status = r;

@@ -101,7 +101,7 @@ static void rewind_done(uv_work_t *work, int status)
 		diag(DIAG_ERROR, "%s", rewind->why);
 	}
 	int r = rewind->status;
-	if (r == 0 && !store->closing) {
+	if (r == 0 && server_may(store->life, MAY_KEEP_UP)) {
 		r = replay_kept(store, &rewind->records);
 	}
 	store_rewound(store, r);
@@ -237,7 +237,7 @@ static void home_done(uv_work_t *work, int status)
 	struct homecoming *home = work->data;
 	struct store *store = home->store;
 	store->jobs--;
-	if (home->status == 0 && !store->closing) {
+	if (home->status == 0 && server_may(store->life, MAY_TAKE)) {
 		come_home(home);
 	}
 	list_for_each_safe(link, tmp, &home->shadow.logs) {
@@ -264,7 +264,8 @@ void look_back_for(struct store *store, const char *id)
 	home->store = store;
 	home->id = xstrdup(id);
 	list_init(&home->records);
-	*shadow = (struct store){.limits = store->limits,
+	*shadow = (struct store){.life = store->life,
+		.limits = store->limits,
 		.ops = store->ops,
 		.engine = store->engine,
 		.dir_fd = store->dir_fd,

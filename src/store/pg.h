@@ -212,7 +212,6 @@ struct pg {
 	uv_timer_t *retry;
 	/* When the writer stops waiting for the database (uv_hrtime()); 0: never. */
 	atomic_ullong give_up_at;
-	atomic_bool is_stopping; /* jobs on the thread pool skip work that can wait */
 	bool has_garbage; /* a session has been deleted since the last sweep began */
 	bool is_sweeping;
 	struct list prunes; /* struct pg_log that have something to prune */
@@ -344,8 +343,6 @@ bool pg_nodes_may_take(const struct pg *pg);
  * has not let go of them yet. A server alone keeps its sessions, so this is always true for it.
  */
 bool pg_nodes_has_lease(const struct pg *pg);
-/** From now on a node takes and creates no sessions; its lease is still renewed. */
-void pg_nodes_take_no_more(struct pg *pg);
 /** Starts to renew the lease, and to take over sessions that become free. */
 void pg_nodes_begin(struct pg *pg);
 /** Gives the lease up, so that other servers can take its sessions. Blocks. */

@@ -237,7 +237,8 @@ static void sweep_done(uv_work_t *work, int status)
 void pg_blobs_sweep(struct session_log *log)
 {
 	struct store *store = log->store;
-	if (!hash_get(store->blobs.rooms, log->id, strlen(log->id)) || store->closing) {
+	if (!hash_get(store->blobs.rooms, log->id, strlen(log->id)) ||
+		!server_may(store->life, MAY_KEEP_UP)) {
 		return;
 	}
 	struct pg_blob_sweep *sweep = xcalloc(1, sizeof(*sweep));

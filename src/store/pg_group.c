@@ -302,7 +302,8 @@ static void handle_retry(uv_timer_t *timer)
 static bool note_doubtful(struct pg *pg)
 {
 	bool found = false;
-	if (!pg->is_in_doubt || pg->store->closing || !store_is_shared(pg->store)) {
+	if (!pg->is_in_doubt || !server_may(pg->store->life, MAY_KEEP_UP) ||
+		!store_is_shared(pg->store)) {
 		return false;
 	}
 	list_for_each(link, &pg->flight.parts) {
@@ -343,7 +344,7 @@ static void fail(struct pg *pg)
 	if (has_doubtful) {
 		drop_doubtful(pg);
 	}
-	if (!store->closing) {
+	if (server_may(store->life, MAY_KEEP_UP)) {
 		uint64_t ms = (uint64_t)store->limits->journal_retry_ms;
 		uv_timer_start(pg->retry, handle_retry, ms, 0);
 	}

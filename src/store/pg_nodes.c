@@ -184,20 +184,16 @@ bool pg_nodes_has_lease(const struct pg *pg)
 bool pg_nodes_may_take(const struct pg *pg)
 {
 	const struct pg_nodes *nodes = pg->nodes;
-	return !nodes->address || (nodes->is_in && !nodes->is_leaving &&
-					  now_ms() <= atomic_load(&nodes->lease_end_ms));
-}
-
-void pg_nodes_take_no_more(struct pg *pg)
-{
-	pg->nodes->is_leaving = true;
+	bool has_lease =
+		!nodes->address || (nodes->is_in && now_ms() <= atomic_load(&nodes->lease_end_ms));
+	return has_lease && server_may(pg->store->life, MAY_TAKE);
 }
 
 int pg_nodes_land(struct pg *pg, const char *owner, int status, struct pg_taken *taken)
 {
 	struct pg_nodes *nodes = pg->nodes;
 	char *why = NULL;
-	if (!pg_nodes_is(nodes, owner) || pg->store->closing) {
+	if (!pg_nodes_is(nodes, owner)) {
 		status = status < 0 ? status : -EAGAIN; /* they become free with the old lease */
 	} else if (status == -EINPROGRESS ||
 		   (status == 0 && (!pg_nodes_may_take(pg) || !pg_place_fits(pg, taken)))) {
@@ -340,7 +336,6 @@ void pg_nodes_leave(struct pg *pg)
 {
 	struct pg_params params = {0};
 	uv_timer_stop(pg->nodes->timer);
-	pg->nodes->has_left = true;
 	pg_add_text(&params, pg->nodes->owner, strlen(pg->nodes->owner));
 	if (pg_is_alive(&pg->conn)) {
 		PQclear(pg_run(
@@ -457,7 +452,7 @@ static void lease_kept(void *arg)
 	const struct pg_lease *kept = &nodes->kept;
 	pg->store->jobs--;
 	nodes->is_keeping = false;
-	if (!pg_nodes_is(nodes, kept->owner) || nodes->has_left || pg->store->closing) {
+	if (!pg_nodes_is(nodes, kept->owner) || !server_may(pg->store->life, MAY_LEASE)) {
 		return;
 	}
 	if (kept->status == 0 && !kept->is_in) {
@@ -504,7 +499,8 @@ static void round_work(uv_work_t *work)
 	if (!pg_reader_take(pg, &conn)) {
 		return;
 	}
-	if (check_place(pg, &conn) == 0 && round->may_take) {
+	if (check_place(pg, &conn) == 0 && round->may_take &&
+		server_may(pg->store->life, MAY_TAKE)) {
 		const struct pg_wish wish = {.owner = round->owner,
 			.most = ROUND_MOST,
 			.again = round->unsure,
@@ -554,7 +550,7 @@ static void handle_timer(uv_timer_t *timer)
 {
 	struct pg *pg = timer->data;
 	struct pg_nodes *nodes = pg->nodes;
-	if (pg->store->closing) {
+	if (!server_may(pg->store->life, MAY_LEASE)) {
 		return;
 	}
 	if (!pg_nodes_has_lease(pg)) {

@@ -19,7 +19,6 @@ struct pg_nodes {
 	char owner[PG_OWNER_SIZE]; /* its name as owner; another one after it has lost its lease */
 	unsigned char key[NODE_KEY_SIZE]; /* signs requests between nodes */
 	bool is_in; /* it has a lease */
-	bool has_left; /* it has given its lease back */
 	atomic_llong lease_end_ms; /* when it has to let go of its sessions, on CLOCK_BOOTTIME */
 	atomic_llong *lease_told; /* a copy of that for others to read; or NULL */
 	struct worker *keeper; /* its thread renews the lease */
@@ -28,7 +27,6 @@ struct pg_nodes {
 	struct pg_lease kept;
 	atomic_bool is_older; /* the database is an older copy, and this has been logged */
 	bool is_taking; /* a round is under way */
-	bool is_leaving; /* it takes no more sessions */
 	uv_timer_t *timer;
 	/* sids of sessions that may be this server's, but that it has not read. */
 	int64_t *unsure;

@@ -256,10 +256,11 @@ void pg_place_start_over(struct pg *pg)
 	struct store *store = pg->store;
 	struct pg_taken taken = {0};
 	int64_t n = atomic_load(&pg->place.n);
-	if (pg->place.known == n || pg->is_busy || store->closing) {
+	if (pg->place.known == n || pg->is_busy || !server_may(store->life, MAY_KEEP_UP)) {
 		return;
 	}
-	bool is_alone = !store_is_shared(store);
+	/* A server alone takes its sessions again. */
+	bool is_alone = !store_is_shared(store) && server_may(store->life, MAY_TAKE);
 	if (is_alone && take_all(pg, &taken) < 0) {
 		pg_taken_finish(&taken);
 		return; /* the next round tries again */

@@ -98,7 +98,7 @@ static void cutting_work(uv_work_t *work)
 	for (size_t i = 0; i < cutting->count && gone < STEP_ROWS; i++) {
 		struct pg_cut *cut = &cutting->cuts[i];
 		uint64_t first = cut->meta.first_seq;
-		if (atomic_load(&cutting->pg->is_stopping) || !find(cutting->pg, cut)) {
+		if (!server_may(cutting->pg->store->life, MAY_KEEP_UP) || !find(cutting->pg, cut)) {
 			return; /* the next run of the timer tries again */
 		}
 		cut->was_looked_at = true;
@@ -194,7 +194,8 @@ static void add_cut(struct pg_cutting *cutting, struct session_log *log)
 static void begin_step(struct pg *pg)
 {
 	struct store *store = pg->store;
-	if (pg->is_pruning || pg->cuts_open || store->closing || store->error) {
+	if (pg->is_pruning || pg->cuts_open || !server_may(store->life, MAY_KEEP_UP) ||
+		store->error) {
 		return;
 	}
 	struct pg_cutting *cutting = xcalloc(1, sizeof(*cutting));

@@ -307,7 +307,7 @@ static void look_back_done(uv_work_t *work, int status)
 	list_for_each(link, &store->logs) {
 		struct session_log *log = list_entry(link, struct session_log, link);
 		/* While the store closes, the owners are gone. */
-		if (r == 0 && !store->closing && log->rewind && log->owner) {
+		if (r == 0 && server_may(store->life, MAY_KEEP_UP) && log->rewind && log->owner) {
 			r = replay_log(log, job->rows);
 		}
 	}
@@ -354,14 +354,14 @@ static void sweep_work(uv_work_t *work)
 	struct pg *pg = pg_of(job->store);
 	bool good = true;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && good; i++) {
-		for (int rows = 1; rows > 0 && good && !atomic_load(&pg->is_stopping);) {
+		for (int rows = 1; rows > 0 && good && server_may(job->store->life, MAY_KEEP_UP);) {
 			PGresult *result = pg_query(pg, tables[i], NULL);
 			good = result != NULL;
 			rows = PQntuples(result);
 			PQclear(result);
 		}
 	}
-	if (good && !atomic_load(&pg->is_stopping)) {
+	if (good && server_may(job->store->life, MAY_KEEP_UP)) {
 		PQclear(pg_query(pg,
 			"DELETE FROM holdfast_garbage AS g"
 			" WHERE NOT EXISTS (SELECT FROM holdfast_event AS e WHERE e.sid = g.sid)"
@@ -378,7 +378,7 @@ static void sweep_done(uv_work_t *work, int status)
 	struct pg *pg = pg_of(job->store);
 	job->store->jobs--;
 	pg->is_sweeping = false;
-	if (pg->has_garbage && !job->store->closing) {
+	if (pg->has_garbage && server_may(job->store->life, MAY_KEEP_UP)) {
 		pg_sweep(pg);
 	}
 	free(job);

@@ -67,7 +67,8 @@ static void seek_work(uv_work_t *work)
 	struct pg_seek *seek = work->data;
 	for (int tries = 0; tries < TRIES; tries++) {
 		find(seek);
-		if (seek->status < 0 || seek->place != PLACE_HERE || !seek->may_take) {
+		if (seek->status < 0 || seek->place != PLACE_HERE || !seek->may_take ||
+			!server_may(seek->pg->store->life, MAY_TAKE)) {
 			return;
 		}
 		pg_taken_finish(&seek->taken);

@@ -96,7 +96,7 @@ bool prune_may_begin(const struct session_log *log)
 {
 	const struct store *store = log->store;
 	/* While the store closes, the owners are gone: whether events are needed is unknown. */
-	return log->wants_prune && !store->closing &&
+	return log->wants_prune && server_may(store->life, MAY_KEEP_UP) &&
 	       (!log->owner || store->ops->may_prune(log->owner));
 }
 

@@ -541,7 +541,6 @@ void raw_close(struct raw_store *store)
 	if (!store) {
 		return;
 	}
-	store->is_closing = true;
 	raw_launch(store);
 	loop_run_until(store->config.loop, is_idle, store, store->config.limits->stop_wait_ms);
 	raw_launch(store);

@@ -296,7 +296,6 @@ struct raw_store {
 	uv_timer_t *retry;
 	uv_timer_t *sweep;
 	size_t reads; /* running on the thread pool */
-	bool is_closing;
 };
 /**
  * Finds a stream by its name and deletes it first if it has expired. `is_shown`: only if its

@@ -172,7 +172,8 @@ static struct session_log *take_due(struct renderer *renderer)
 
 static bool begin_file(struct renderer *renderer)
 {
-	bool may = renderer->is_due && !renderer->store->closing && !store_is_full(renderer->store);
+	bool may = renderer->is_due && server_may(renderer->store->life, MAY_KEEP_UP) &&
+		   !store_is_full(renderer->store);
 	struct session_log *log = may ? take_due(renderer) : NULL;
 	if (!log) {
 		return false;

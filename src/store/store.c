@@ -25,6 +25,7 @@ int store_open(uv_loop_t *loop, const struct store_place *place, const struct li
 {
 	struct store *store = xcalloc(1, sizeof(*store));
 	*store = (struct store){.loop = loop,
+		.life = place->life,
 		.limits = limits,
 		.ops = ops,
 		.owner = owner,
@@ -141,8 +142,7 @@ bool store_close(struct store *store)
 	if (!store) {
 		return true;
 	}
-	store->closing = true;
-	store->blobs.is_closing = true;
+	server_reach(store->life, SERVER_CLOSED);
 	bool is_idle = store->engine->close(store);
 	if (is_idle) {
 		store_free(store);
@@ -154,7 +154,7 @@ bool store_close(struct store *store)
 
 void store_kick(struct store *store)
 {
-	if (!store->closing) {
+	if (server_may(store->life, MAY_WRITE)) {
 		store->engine->launch(store);
 	}
 }
@@ -192,7 +192,7 @@ static void begin_rewind(struct store *store)
 	list_for_each(link, &store->logs) {
 		is_wanted = is_wanted || list_entry(link, struct session_log, link)->rewind;
 	}
-	if (is_wanted && !store->is_rewinding && !store->closing) {
+	if (is_wanted && !store->is_rewinding && server_may(store->life, MAY_KEEP_UP)) {
 		store->is_rewinding = true;
 		store->engine->rewind(store);
 	}
@@ -221,7 +221,7 @@ int store_try_again(struct store *store)
 void store_rewound(struct store *store, int status)
 {
 	store->is_rewinding = false;
-	if (!store->closing) {
+	if (server_may(store->life, MAY_KEEP_UP)) {
 		list_for_each(link, &store->logs) {
 			list_entry(link, struct session_log, link)->rewind = false;
 		}
@@ -277,8 +277,7 @@ bool store_is_shared(const struct store *store)
 
 bool store_has_lease(const struct store *store)
 {
-	return !store_is_shared(store) || store->error == -ESHUTDOWN ||
-	       store->engine->has_lease(store);
+	return !store_is_shared(store) || store->engine->has_lease(store);
 }
 
 void store_seek(struct store *store, const char *id, struct place_wait *wait)
@@ -304,7 +303,6 @@ void store_hand_over(struct store *store)
 {
 	if (store_is_shared(store) && store->error == 0) {
 		store->engine->hand_over(store);
-		store->error = -ESHUTDOWN;
 	}
 }
 

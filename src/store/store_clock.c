@@ -116,7 +116,7 @@ static void job_done(uv_work_t *work, int status)
 static void write_if_due(struct store *store)
 {
 	if (!store->ages_unwritten || store->ages_writing || store->ages_unknown ||
-		store->opening || store->closing) {
+		store->opening || !server_may(store->life, MAY_KEEP_UP)) {
 		return;
 	}
 	struct clock_job *job = xcalloc(1, sizeof(*job));

@@ -276,7 +276,7 @@ struct store {
 	bool journal_is_damaged; /* see store_journal_is_damaged() */
 	size_t damaged; /* see store_count_damaged() */
 	bool opening; /* recovery is in progress: everything runs on this thread and blocks */
-	bool closing;
+	struct server_life *life;
 };
 
 /* embedded.c */

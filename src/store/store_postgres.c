@@ -126,7 +126,6 @@ static int free_most(struct store *store, bool (*stays)(void *arg, const char *i
 
 static void hand_over_most(struct store *store, bool (*stays)(void *arg, const char *id), void *arg)
 {
-	pg_nodes_take_no_more(pg_of(store));
 	int r = pg_sync(store);
 	if (r == 0) {
 		save_all(store);
@@ -146,7 +145,6 @@ static void hand_over_most(struct store *store, bool (*stays)(void *arg, const c
 static bool close_store(struct store *store)
 {
 	struct pg *pg = pg_of(store);
-	atomic_store(&pg->is_stopping, true);
 	uv_timer_stop(pg->retry); /* of an earlier failure: no new try begins */
 	if (pg_sync(store) == 0) {
 		save_all(store);

@@ -114,7 +114,7 @@ static bool is_due(const struct store_room *room)
 static void handle_timer(uv_timer_t *timer)
 {
 	struct store_room *room = timer->data;
-	if (!room->is_measuring && !room->store->closing && is_due(room) &&
+	if (!room->is_measuring && server_may(room->store->life, MAY_KEEP_UP) && is_due(room) &&
 		uv_now(room->store->loop) >= room->next_ms) {
 		begin(room);
 	}

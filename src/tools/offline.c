@@ -96,7 +96,8 @@ static int open_place(struct offline *opened, const char *place, const struct st
 	int r = session_table_open(&(struct session_table_config){.loop = &opened->loop,
 					   .limits = limits_default(),
 					   .clock = &opened->clock,
-					   .place = {.dir = is_address ? opened->own_dir : place,
+					   .place = {.life = &opened->life,
+						   .dir = is_address ? opened->own_dir : place,
 						   .repair = repair,
 						   .takes_older = takes_older,
 						   .durability = DURABILITY_FSYNC,
@@ -107,6 +108,8 @@ static int open_place(struct offline *opened, const char *place, const struct st
 		&opened->sessions, &why);
 	if (r < 0) {
 		diag(DIAG_ERROR, "%s", why ? why : strerror(-r));
+	} else {
+		server_reach(&opened->life, SERVER_SERVING);
 	}
 	free(why);
 	return r;

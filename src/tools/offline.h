@@ -13,6 +13,7 @@
 struct offline {
 	uv_loop_t loop;
 	struct clock clock;
+	struct server_life life;
 	struct session_table *sessions; /* NULL: could not be opened */
 	char *own_dir; /* temporary, for files that a node has besides the database; or NULL */
 };

@@ -153,8 +153,8 @@ int webhooks_create(
 	for (char *const *url = config->rules->urls; *url; url++) {
 		add_hook(webhooks, *url);
 	}
-	r = cursors_open(
-		config->loop, config->data_dir, take_line, webhooks, &webhooks->cursors, ret_why);
+	r = cursors_open(config->life, config->loop, config->data_dir, take_line, webhooks,
+		&webhooks->cursors, ret_why);
 	*ret_webhooks = webhooks; /* even if it fails: its handles on the loop have to be closed */
 	if (r < 0) {
 		return r;
@@ -179,7 +179,7 @@ void webhooks_set_secrets(struct webhooks *webhooks, const struct webhook_secret
 void webhooks_session_changed(struct webhooks *webhooks, const struct session *session)
 {
 	struct session_object object;
-	if (!webhooks || webhooks->is_stopping) {
+	if (!webhooks || !server_may(webhooks->config.life, MAY_TELL)) {
 		return;
 	}
 	session_get_object(session, &object);
@@ -191,7 +191,7 @@ void webhooks_session_changed(struct webhooks *webhooks, const struct session *s
 
 void webhooks_session_deleted(struct webhooks *webhooks, const char *session_id)
 {
-	if (!webhooks || webhooks->is_stopping) {
+	if (!webhooks || !server_may(webhooks->config.life, MAY_TELL)) {
 		return;
 	}
 	for (size_t i = 0; i < webhooks->hook_count; i++) {
@@ -205,10 +205,9 @@ void webhooks_session_deleted(struct webhooks *webhooks, const char *session_id)
 
 void webhooks_stop(struct webhooks *webhooks)
 {
-	if (!webhooks || webhooks->is_stopping) {
+	if (!webhooks) {
 		return;
 	}
-	webhooks->is_stopping = true;
 	eventfd_write(webhooks->stop_fd, 1);
 	for (size_t i = 0; i < webhooks->hook_count; i++) {
 		hook_stop(webhooks->hooks[i]);

@@ -30,7 +30,7 @@ struct cursors {
 	struct buffer waiting;
 	uv_timer_t retry; /* runs after a write has failed */
 	bool is_working;
-	bool is_stopping;
+	const struct server_life *life;
 	struct diag_limit warned;
 	/* Input and results of the thread. */
 	struct buffer writing;
@@ -204,7 +204,7 @@ static void handle_run(void *arg)
 
 static void start(struct cursors *cursors)
 {
-	if (!cursors->is_working && cursors->waiting.len && !cursors->is_stopping) {
+	if (!cursors->is_working && cursors->waiting.len && server_may(cursors->life, MAY_TELL)) {
 		struct buffer empty = cursors->writing;
 		cursors->writing = cursors->waiting;
 		cursors->waiting = empty;
@@ -241,7 +241,7 @@ static void keep_for_later(struct cursors *cursors)
 		cursors->waiting = cursors->writing;
 		cursors->writing = rest;
 	}
-	if (!cursors->is_stopping) {
+	if (server_may(cursors->life, MAY_TELL)) {
 		uv_timer_start(&cursors->retry, handle_retry, RETRY_MS, 0);
 	}
 }
@@ -254,7 +254,7 @@ static void handle_done(void *arg)
 		keep_for_later(cursors);
 	}
 	buffer_clear(&cursors->writing);
-	if (cursors->is_stopping) {
+	if (!server_may(cursors->life, MAY_TELL)) {
 		end_worker(cursors);
 	} else if (cursors->status == 0) {
 		start(cursors);
@@ -274,7 +274,7 @@ static void give_line(void *arg, const char *text, size_t len, const struct curs
 	giving->visit(giving->arg, line);
 }
 
-int cursors_open(uv_loop_t *loop, const char *data_dir,
+int cursors_open(const struct server_life *life, uv_loop_t *loop, const char *data_dir,
 	void (*visit)(void *arg, const struct cursor_line *line), void *arg,
 	struct cursors **ret_cursors, char **ret_why)
 {
@@ -297,6 +297,7 @@ int cursors_open(uv_loop_t *loop, const char *data_dir,
 	buffer_finish(&bytes);
 	struct cursors *cursors = xcalloc(1, sizeof(*cursors));
 	cursors->path = path;
+	cursors->life = life;
 	cursors->anew_size = ANEW_MIN;
 	cursors->worker = worker_create(loop, handle_run, handle_done, cursors);
 	uv_timer_init(loop, &cursors->retry);
@@ -332,7 +333,6 @@ void cursors_forget(struct cursors *cursors, const char *session)
 
 void cursors_stop(struct cursors *cursors)
 {
-	cursors->is_stopping = true;
 	uv_close((uv_handle_t *)&cursors->retry, NULL);
 	if (!cursors->is_working) {
 		end_worker(cursors);

@@ -60,7 +60,7 @@ struct cursor_line {
  * are logged and ignored. Blocks. Returns 0 or a negative errno, with *ret_why that the caller
  * frees.
  */
-int cursors_open(uv_loop_t *loop, const char *data_dir,
+int cursors_open(const struct server_life *life, uv_loop_t *loop, const char *data_dir,
 	void (*visit)(void *arg, const struct cursor_line *line), void *arg,
 	struct cursors **ret_cursors, char **ret_why);
 /** Appends a line to `out`, for cursors_begin(). */
@@ -71,7 +71,7 @@ int cursors_begin(struct cursors *cursors, const struct buffer *lines);
 void cursors_note(struct cursors *cursors, const struct cursor_line *line);
 /** Removes a deleted session from all hooks. */
 void cursors_forget(struct cursors *cursors, const char *session);
-/** Starts no more writes; the loop must run until the one in progress has ended. */
+/** To be called once the server is closed: starts no more writes. The loop must run until the one in progress has ended. */
 void cursors_stop(struct cursors *cursors);
 /** Writes the remaining lines. Blocks. Accepts NULL. */
 void cursors_destroy(struct cursors *cursors);
@@ -140,7 +140,6 @@ struct webhooks {
 	int stop_fd; /* an eventfd that aborts requests when it becomes readable */
 	struct hook *hooks[WEBHOOK_URLS_MAX];
 	size_t hook_count;
-	bool is_stopping;
 };
 
 void hook_init(struct hook *hook, struct webhooks *webhooks);

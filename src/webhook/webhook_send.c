@@ -71,7 +71,7 @@ static void set_failing(struct track *track, const char *why)
 	bool is_failing = why != NULL;
 	hook->failing += (size_t)is_failing - (size_t)track->is_failing;
 	track->is_failing = is_failing;
-	if (hook->webhooks->is_stopping) {
+	if (!server_may(hook->webhooks->config.life, MAY_TELL)) {
 		return;
 	}
 	if (is_failing && !had_any) {
@@ -229,7 +229,7 @@ static void end_worker(struct sender *sender)
 static void handle_done(void *arg)
 {
 	struct sender *sender = arg;
-	if (sender->hook->webhooks->is_stopping) {
+	if (!server_may(sender->hook->webhooks->config.life, MAY_TELL)) {
 		sender->track->is_busy = false;
 		if (sender->track->is_gone) {
 			free_track(sender->track);
@@ -418,7 +418,7 @@ static void handle_timer(uv_timer_t *timer)
 void hook_send_due(struct hook *hook)
 {
 	struct sender *sender;
-	while (!list_empty(&hook->due) && !hook->webhooks->is_stopping &&
+	while (!list_empty(&hook->due) && server_may(hook->webhooks->config.life, MAY_TELL) &&
 		(sender = find_sender(hook))) {
 		struct track *track = list_entry(hook->due.next, struct track, link);
 		int64_t due =

@@ -265,6 +265,20 @@ static void a_node_hands_over_while_it_stops(void **state)
 	assert_int_equal(postgres_count_events("s"), 7);
 }
 
+/** It has been told to stop: neither who asks for a session makes it take one, nor its timer. */
+static void a_node_that_drains_takes_nothing_over(void **state)
+{
+	struct nodes *nodes = *state;
+	make_busy(&nodes->a, "s");
+	rig_close(&nodes->a);
+	server_reach(&nodes->b.life, SERVER_DRAINING);
+	assert_int_equal(seek(&nodes->b, "s", NULL).status, -EAGAIN);
+	for (int i = 0; i < 500; i++) {
+		run(&nodes->b, NULL);
+	}
+	assert_null(get(&nodes->b, "s"));
+}
+
 static void what_nobody_asks_for_is_taken_too(void **state)
 {
 	struct nodes *nodes = *state;
@@ -560,6 +574,7 @@ int main(void)
 		CASE(many_ask_at_once),
 		CASE(a_node_that_stops_hands_over),
 		CASE(a_node_hands_over_while_it_stops),
+		CASE(a_node_that_drains_takes_nothing_over),
 		CASE(what_nobody_asks_for_is_taken_too),
 		CASE(a_paused_owner_wakes),
 		CASE(a_node_that_is_cut_off_lets_go),

@@ -329,8 +329,9 @@ static void tell_records(const struct record *records, size_t count, struct buff
 	struct store_check_counts counts;
 	char *why;
 	rig_init(&rig);
-	assert_int_equal(store_open(&rig.loop, &(struct store_place){.dir = rig.dir}, &rig.limits,
-				 &ops, NULL, &store, &why),
+	assert_int_equal(
+		store_open(&rig.loop, &(struct store_place){.life = &rig.life, .dir = rig.dir},
+			&rig.limits, &ops, NULL, &store, &why),
 		0);
 	for (size_t i = 0; i < count; i++) {
 		assert_true(journal_append(&store->journal, &records[i]) > 0);

@@ -28,6 +28,7 @@
 #define PLANTED "planted-title"
 
 struct stage {
+	struct server_life life;
 	uv_loop_t loop;
 	struct clock clock;
 	struct limits limits;
@@ -132,15 +133,16 @@ static struct stage *make_stage(bool wants_tokens)
 	stage->limits = *limits_default();
 	strcpy(stage->dir, "/dev/shm/holdfast-fuzz-XXXXXX");
 	fuzz_check(mkdtemp(stage->dir) != NULL, "there is a directory for the sessions");
-	stage->agents = agent_host_create(
-		&(struct agent_host_config){.loop = &stage->loop, .limits = &stage->limits});
-	int r = session_table_open(
-		&(struct session_table_config){.loop = &stage->loop,
-			.limits = &stage->limits,
-			.clock = &stage->clock,
-			.place = {.dir = stage->dir, .durability = DURABILITY_WRITE},
-			.ops = &ops,
-			.owner = stage},
+	stage->agents = agent_host_create(&(struct agent_host_config){
+		.life = &stage->life, .loop = &stage->loop, .limits = &stage->limits});
+	int r = session_table_open(&(struct session_table_config){.loop = &stage->loop,
+					   .limits = &stage->limits,
+					   .clock = &stage->clock,
+					   .place = {.life = &stage->life,
+						   .dir = stage->dir,
+						   .durability = DURABILITY_WRITE},
+					   .ops = &ops,
+					   .owner = stage},
 		&stage->sessions, &why);
 	fuzz_check(r == 0, "the sessions can be opened");
 	if (wants_tokens) {
@@ -149,7 +151,8 @@ static struct stage *make_stage(bool wants_tokens)
 	static char host[] = "127.0.0.1";
 	static const struct server_trust trust = {0};
 	static const struct listen_address listen = {.host = host};
-	stage->server = server_create(&(struct server_config){.loop = &stage->loop,
+	stage->server = server_create(&(struct server_config){.life = &stage->life,
+					      .loop = &stage->loop,
 					      .limits = &stage->limits,
 					      .clock = &stage->clock,
 					      .listen = &listen,
@@ -162,6 +165,7 @@ static struct stage *make_stage(bool wants_tokens)
 					      .agents = stage->agents},
 		&why);
 	fuzz_check(stage->server != NULL, "the server starts");
+	server_reach(&stage->life, SERVER_SERVING);
 	return stage;
 }
 

@@ -159,7 +159,7 @@ static void fail(struct store *store)
 	state->gather_lsn++;
 	state->bytes = 0;
 	store_failed(store, -EIO, 0);
-	if (!store->closing) {
+	if (server_may(store->life, MAY_KEEP_UP)) {
 		uv_timer_start(
 			state->retry, handle_retry, (uint64_t)store->limits->journal_retry_ms, 0);
 	}

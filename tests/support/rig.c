@@ -244,7 +244,8 @@ void rig_finish(struct rig *rig)
 
 struct store_place rig_place(const struct rig *rig)
 {
-	return (struct store_place){.dir = rig->dir,
+	return (struct store_place){.life = (struct server_life *)&rig->life,
+		.dir = rig->dir,
 		.durability = rig->durability,
 		.engine = rig->memory     ? &memory_engine
 			  : rig->database ? &store_postgres
@@ -258,14 +259,19 @@ int rig_open_for(struct rig *rig, const struct session_ops *ops, void *owner)
 {
 	free(rig->why);
 	rig->why = NULL;
-	return session_table_open(&(struct session_table_config){.loop = &rig->loop,
-					  .limits = &rig->limits,
-					  .clock = &rig->clock,
-					  .metrics = rig->metrics,
-					  .place = rig_place(rig),
-					  .ops = ops,
-					  .owner = owner},
+	rig->life = (struct server_life){0};
+	int r = session_table_open(&(struct session_table_config){.loop = &rig->loop,
+					   .limits = &rig->limits,
+					   .clock = &rig->clock,
+					   .metrics = rig->metrics,
+					   .place = rig_place(rig),
+					   .ops = ops,
+					   .owner = owner},
 		&rig->table, &rig->why);
+	if (r == 0) {
+		server_reach(&rig->life, SERVER_SERVING);
+	}
+	return r;
 }
 
 int rig_open(struct rig *rig)

@@ -25,6 +25,7 @@ struct rig {
 	const char *node_address; /* others use it, too; NULL: nobody does */
 	bool takes_older; /* a database that is an older copy: store_place */
 	char *why; /* why rig_open() failed */
+	struct server_life life;
 	struct metrics *metrics; /* set by a test that counts; its own */
 	struct buffer told; /* what the floors above were told, `prompt s 3 hello; deleted s` */
 	bool is_failing; /* the store takes no inputs */

@@ -173,20 +173,22 @@ static void a_cursor_that_could_not_be_written_is_tried_again(void **state)
 	struct cursors *cursors;
 	char *why;
 	uint64_t seq = 0;
+	struct server_life life = {0};
 	char dir[] = "/tmp/holdfast-webhook-XXXXXX";
 	char away[sizeof(dir) + 5];
 	assert_non_null(mkdtemp(dir));
 	snprintf(away, sizeof(away), "%s-away", dir);
 	uv_loop_init(&loop);
-	assert_int_equal(cursors_open(&loop, dir, visit, &seq, &cursors, &why), 0);
+	assert_int_equal(cursors_open(&life, &loop, dir, visit, &seq, &cursors, &why), 0);
 	assert_int_equal(rename(dir, away), 0);
 	cursors_note(cursors, &(struct cursor_line){.hook = "h", .session = "s", .seq = 7});
 	uv_run(&loop, UV_RUN_ONCE); /* until the write has failed */
 	assert_int_equal(rename(away, dir), 0);
 	uv_run(&loop, UV_RUN_DEFAULT); /* until nothing is left to do */
 	struct cursors *others; /* those of the next server, if this one is killed */
-	assert_int_equal(cursors_open(&loop, dir, visit, &seq, &others, &why), 0);
+	assert_int_equal(cursors_open(&life, &loop, dir, visit, &seq, &others, &why), 0);
 	assert_int_equal(seq, 7);
+	server_reach(&life, SERVER_CLOSED);
 	cursors_stop(others);
 	cursors_stop(cursors);
 	uv_run(&loop, UV_RUN_DEFAULT);
