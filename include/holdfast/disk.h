@@ -1,7 +1,8 @@
 /*
  * The system calls by which the store reads and changes the disk, in one table, so that tests can
  * make them fail, cut them short and observe their order (tests/crash). Each behaves as its manual
- * page says, errno included, and may be called from any thread.
+ * page says, errno included, and may be called from any thread. No call follows a link on its way,
+ * and openat() takes only regular files and directories (open_plain()).
  */
 #ifndef HOLDFAST_DISK_H
 #define HOLDFAST_DISK_H

@@ -8,6 +8,9 @@
 
 #include "holdfast/buffer.h"
 
+/* The most bytes of such a file; a larger one is not read. */
+#define LINE_FILE_MAX ((size_t)1 << 30)
+
 /**
  * Appends whole lines and syncs them; on failure the previous contents stay. Creates the file (mode
  * 0600).

@@ -21,6 +21,7 @@ struct store_copy {
 	uint64_t sessions;
 	uint64_t linked; /* sessions linked from the earlier copy */
 	uint64_t bytes; /* written */
+	uint64_t left_out; /* images and files that are links or the like; each was logged */
 };
 
 /**

@@ -1,7 +1,10 @@
 /* Checks tokens and logins, and keeps logins and revocations in memory. */
 #include "access_internal.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -433,7 +436,7 @@ static int open_own(struct access *access, struct buffer *bytes, char **ret_why)
 	int r = secret_read_or_make(dir, "access-token", bytes);
 	if (r < 0 || bytes->len < TOKEN_SECRET_MIN) {
 		return fail(ret_why, dir, "access-token",
-			r < 0 ? strerror(-r)
+			r < 0 ? file_error(-r)
 			      : "a token has at least 32 characters; remove the file, and the next start makes another");
 	}
 	sum_text(bytes->data, bytes->len, access->token_sum);
@@ -442,7 +445,7 @@ static int open_own(struct access *access, struct buffer *bytes, char **ret_why)
 	OPENSSL_cleanse(bytes->data, bytes->len);
 	r = secret_read_or_make(dir, "token-secret", bytes);
 	if (r < 0) {
-		return fail(ret_why, dir, "token-secret", strerror(-r));
+		return fail(ret_why, dir, "token-secret", file_error(-r));
 	}
 	r = add_signer(access, token_key_secret(bytes->data, bytes->len, &why), bytes);
 	return r < 0 ? fail(ret_why, dir, "token-secret", why) : 0;
@@ -454,7 +457,7 @@ static int open_others(struct access *access, struct buffer *bytes, char **ret_w
 	const char *secret = access->config.secret_file;
 	const char *public = access->config.public_key_file;
 	const char *why;
-	int r = secret ? secret_read(secret, bytes) : 0;
+	int r = secret ? secret_read_named(secret, bytes) : 0;
 	if (secret && r == 0) {
 		while (bytes->len && strchr("\r\n", bytes->data[bytes->len - 1])) {
 			bytes->len--;
@@ -467,7 +470,7 @@ static int open_others(struct access *access, struct buffer *bytes, char **ret_w
 	if (r < 0) {
 		return fail(ret_why, "", secret, strerror(-r));
 	}
-	r = public ? secret_read(public, bytes) : 0;
+	r = public ? secret_read_named(public, bytes) : 0;
 	if (r < 0) {
 		return fail(ret_why, "", public, strerror(-r));
 	}
@@ -483,7 +486,7 @@ static int share_secrets(const struct access_config *config, char **ret_why)
 	for (size_t i = 0; config->shelf && i < sizeof(names) / sizeof(names[0]); i++) {
 		int r = access_share_secret(config->data_dir, names[i], config->shelf);
 		if (r < 0) {
-			return fail(ret_why, config->data_dir, names[i], strerror(-r));
+			return fail(ret_why, config->data_dir, names[i], file_error(-r));
 		}
 	}
 	return 0;

@@ -5,6 +5,7 @@
  */
 #include "access_internal.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/json_text.h"
 #include "holdfast/line_file.h"
 #include "holdfast/sealed_line.h"
@@ -290,7 +291,8 @@ int access_file_load(struct access *access, char **ret_why)
 			"%s is damaged in line %zu: revocations may be lost. Remove the line if you can tell what it was, or move the file away: then all logins end, and revoked tokens become valid again",
 			access->path, line);
 	} else if (r < 0) {
-		buffer_printf(&why, "%s cannot be read or written: %s", access->path, strerror(-r));
+		buffer_printf(
+			&why, "%s cannot be read or written: %s", access->path, file_error(-r));
 	}
 	if (r < 0) {
 		buffer_cstr(&why);

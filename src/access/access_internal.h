@@ -83,6 +83,8 @@ bool sums_equal(const char a[SUM_SIZE], const char b[SUM_SIZE]);
 /* The next three block, and return 0 or a negative errno. */
 /** Reads a file; -EFBIG if it has more than KEY_FILE_MAX bytes. */
 int secret_read(const char *path, struct buffer *ret);
+/** The same for a file that the operator named: it may be a link or a pipe. */
+int secret_read_named(const char *path, struct buffer *ret);
 /** Replaces a file by one with this text and a newline, durably, with mode 0600. */
 int secret_write(const char *dir, const char *name, const char *text, size_t len);
 /** Reads a file without its last newline; if it is missing, creates it durably with random text. */

@@ -8,6 +8,7 @@
 
 #include "holdfast/line_file.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/loop.h"
 
 #include <stdlib.h>
@@ -225,7 +226,7 @@ int access_shared_load(struct access *access, char **ret_why)
 	if (r < 0) {
 		*ret_why = xprintf(
 			"the tokens and logins in the database, or those in %s, cannot be read or written: %s",
-			access->path, strerror(-r));
+			access->path, file_error(-r));
 		return r;
 	}
 	look->timer = loop_timer(access->config.loop, access);

@@ -3,6 +3,7 @@
 
 #include "holdfast/line_file.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/sealed_line.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ __attribute__((format(printf, 3, 4))) static int fail(int r, char **ret_why, con
 char *access_read_file(const char *path, char **ret_why)
 {
 	struct buffer bytes = {0};
-	int r = secret_read(path, &bytes);
+	int r = secret_read_named(path, &bytes);
 	if (r < 0) {
 		fail(r, ret_why, "%s cannot be read: %s", path, strerror(-r));
 		buffer_finish(&bytes);
@@ -48,7 +49,7 @@ char *access_read_token(const char *data_dir, char **ret_why)
 	struct buffer bytes = {0};
 	int r = secret_read_or_make(data_dir, "access-token", &bytes);
 	if (r < 0) {
-		fail(r, ret_why, "%s/access-token cannot be read: %s", data_dir, strerror(-r));
+		fail(r, ret_why, "%s/access-token cannot be read: %s", data_dir, file_error(-r));
 		buffer_finish(&bytes);
 		return NULL;
 	}
@@ -63,7 +64,7 @@ static bool is_locked(const char *data_dir, const char *name)
 {
 	struct buffer path = {0};
 	buffer_printf(&path, "%s/%s", data_dir, name);
-	int fd = open(buffer_cstr(&path), O_RDONLY | O_CLOEXEC);
+	int fd = open_plain_path(buffer_cstr(&path), O_RDONLY, 0);
 	buffer_finish(&path);
 	bool in_use = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 	if (fd >= 0) {
@@ -130,7 +131,7 @@ static int append(const char *data_dir, struct buffer *object, char **ret_why)
 	sealed_line_end(object, 0);
 	int r = line_file_append(buffer_cstr(&path), object->data, object->len);
 	if (r < 0) {
-		fail(r, ret_why, "%s cannot be written: %s", buffer_cstr(&path), strerror(-r));
+		fail(r, ret_why, "%s cannot be written: %s", buffer_cstr(&path), file_error(-r));
 	}
 	buffer_finish(&path);
 	return r;
@@ -146,7 +147,7 @@ int access_make_token(
 	if (r < 0) {
 		buffer_finish(&bytes);
 		return fail(
-			r, ret_why, "%s/token-secret cannot be read: %s", data_dir, strerror(-r));
+			r, ret_why, "%s/token-secret cannot be read: %s", data_dir, file_error(-r));
 	}
 	struct token_key *key = token_key_secret(bytes.data, bytes.len, &why);
 	buffer_finish(&bytes);
@@ -205,7 +206,7 @@ int access_each_line(const char *data_dir, void (*visit)(void *arg, const json_t
 		at = newline + 1;
 	}
 	if (r < 0) {
-		fail(r, ret_why, "%s cannot be read: %s", buffer_cstr(&path), strerror(-r));
+		fail(r, ret_why, "%s cannot be read: %s", buffer_cstr(&path), file_error(-r));
 	}
 	buffer_finish(&path);
 	buffer_finish(&bytes);
@@ -235,27 +236,9 @@ static void keep_lines(struct buffer *bytes, bool drops_push)
 	*bytes = kept;
 }
 
-/** Reads a file of any size. */
-static int read_lines(const char *path, struct buffer *out)
-{
-	ssize_t n;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		return -errno;
-	}
-	do {
-		buffer_reserve(out, 65536);
-		n = read(fd, out->data + out->len, 65536);
-		out->len += n > 0 ? (size_t)n : 0;
-	} while (n > 0);
-	int r = n < 0 ? -errno : 0;
-	close(fd);
-	return r;
-}
-
 static int write_copy(const char *path, const struct buffer *bytes)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int fd = open_plain_path(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (fd < 0) {
 		return -errno;
 	}
@@ -274,7 +257,7 @@ static int copy_one(const char *from_dir, const char *to_dir, const char *name, 
 	struct buffer path = {0};
 	struct buffer bytes = {0};
 	buffer_printf(&path, "%s/%s", from_dir, name);
-	int r = read_lines(buffer_cstr(&path), &bytes);
+	int r = read_plain_path(buffer_cstr(&path), LINE_FILE_MAX, &bytes);
 	if (r == 0) {
 		keep_lines(&bytes, drops_push);
 		buffer_clear(&path);
@@ -294,7 +277,7 @@ int access_copy(const char *from_dir, const char *to_dir, bool drops_push, char 
 		int r = copy_one(from_dir, to_dir, names[i], drops_push);
 		if (r < 0 && (r != -ENOENT || i == 0)) {
 			return fail(r, ret_why, "%s/%s cannot be copied: %s", from_dir, names[i],
-				strerror(-r));
+				file_error(-r));
 		}
 	}
 	return 0;

@@ -1,6 +1,8 @@
 /* Secrets: random texts, their SHA-256 sums, and the files that hold them. */
 #include "access_internal.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -48,18 +50,18 @@ int access_random(char ret_text[LOGIN_HALF_SIZE])
 
 int secret_read(const char *path, struct buffer *ret)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	buffer_clear(ret);
+	return read_plain_path(path, KEY_FILE_MAX, ret);
+}
+
+int secret_read_named(const char *path, struct buffer *ret)
+{
+	int fd = open_named(path, O_RDONLY, 0);
 	if (fd < 0) {
 		return -errno;
 	}
-	ssize_t n;
 	buffer_clear(ret);
-	do {
-		buffer_reserve(ret, 4096);
-		n = read(fd, ret->data + ret->len, 4096);
-		ret->len += n > 0 ? (size_t)n : 0;
-	} while (n > 0 && ret->len <= KEY_FILE_MAX);
-	int r = n < 0 ? -errno : ret->len > KEY_FILE_MAX ? -EFBIG : 0;
+	int r = read_opened(fd, KEY_FILE_MAX, ret);
 	close(fd);
 	return r;
 }
@@ -75,7 +77,7 @@ static int make(int dir_fd, const char *name, const char *text, size_t len)
 	}
 	/* No name that a process before a crash had, or one in another container. */
 	snprintf(path, sizeof(path), "%s.%.16s.new", name, half);
-	int fd = openat(dir_fd, path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+	int fd = open_plain(dir_fd, path, O_CREAT | O_EXCL | O_WRONLY, 0600);
 	if (fd < 0) {
 		return -errno;
 	}
@@ -96,7 +98,7 @@ int secret_read_or_make(const char *dir, const char *name, struct buffer *ret)
 	buffer_printf(&path, "%s/%s", dir, name);
 	int r = secret_read(buffer_cstr(&path), ret);
 	if (r == -ENOENT) {
-		int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		int dir_fd = open_named(dir, O_RDONLY | O_DIRECTORY, 0);
 		r = dir_fd < 0 ? -errno : access_random(text);
 		if (r == 0) {
 			text[LOGIN_HALF_SIZE - 1] = '\n';
@@ -118,9 +120,8 @@ int secret_read_or_make(const char *dir, const char *name, struct buffer *ret)
 int secret_write(const char *dir, const char *name, const char *text, size_t len)
 {
 	char *path = xprintf("%s.new", name);
-	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int fd = dir_fd < 0 ? -1
-			    : openat(dir_fd, path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+	int dir_fd = open_named(dir, O_RDONLY | O_DIRECTORY, 0);
+	int fd = dir_fd < 0 ? -1 : open_plain(dir_fd, path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
 	errno = fd < 0 ? errno : EIO;
 	bool is_written = fd >= 0 && write(fd, text, len) == (ssize_t)len &&
 			  write(fd, "\n", 1) == 1 && fsync(fd) == 0;

@@ -1,5 +1,7 @@
 #include "holdfast/line_file.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -10,8 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_MAX ((off_t)1024 * 1024 * 1024)
-
 /* --- writing --- */
 
 int line_file_lock(const char *path)
@@ -19,7 +19,7 @@ int line_file_lock(const char *path)
 	struct stat here;
 	struct stat there;
 	for (;;) {
-		int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+		int fd = open_plain_path(path, O_RDWR | O_APPEND | O_CREAT, 0600);
 		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &here) < 0) {
 			int r = -errno;
 			if (fd >= 0) {
@@ -28,7 +28,7 @@ int line_file_lock(const char *path)
 			return r;
 		}
 		/* The file may have been replaced in the meantime. */
-		if (stat(path, &there) == 0 && here.st_ino == there.st_ino &&
+		if (lstat(path, &there) == 0 && here.st_ino == there.st_ino &&
 			here.st_dev == there.st_dev) {
 			return fd;
 		}
@@ -86,7 +86,7 @@ int line_file_replace(const char *path, const struct buffer *lines)
 {
 	char *name = xprintf("%s.new", path);
 	char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
-	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = open_plain_path(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	int r = fd < 0 ? -errno : write_all(fd, lines->data, lines->len);
 	if (r == 0 && rename(name, path) < 0) {
 		r = -errno;
@@ -95,7 +95,7 @@ int line_file_replace(const char *path, const struct buffer *lines)
 		close(fd);
 	}
 	if (r == 0) {
-		int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		int dir_fd = open_named(dir, O_RDONLY | O_DIRECTORY, 0);
 		r = dir_fd < 0 || fsync(dir_fd) < 0 ? -errno : 0;
 		if (dir_fd >= 0) {
 			close(dir_fd);
@@ -114,7 +114,7 @@ int line_file_read_all(int fd, struct buffer *ret)
 	if (fstat(fd, &st) < 0) {
 		return -errno;
 	}
-	if (st.st_size > FILE_MAX) {
+	if ((uint64_t)st.st_size > LINE_FILE_MAX) {
 		return -EFBIG;
 	}
 	buffer_reserve(ret, (size_t)st.st_size + 1);
@@ -125,7 +125,7 @@ int line_file_read_all(int fd, struct buffer *ret)
 
 int line_file_read(const char *path, struct buffer *ret)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open_plain_path(path, O_RDONLY, 0);
 	if (fd < 0) {
 		return errno == ENOENT ? 0 : -errno;
 	}

@@ -1,6 +1,7 @@
 /* The options of serve that name the agents: --agent and --agents. */
 #include "config_internal.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 
@@ -17,7 +18,7 @@
 static int read_file(const char *path, struct buffer *ret)
 {
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = open_named(path, O_RDONLY | O_NONBLOCK, 0);
 	int err = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
 	const char *fault = err < 0                         ? strerror(-err)
 			    : !S_ISREG(st.st_mode)          ? "it is not a regular file"

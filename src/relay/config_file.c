@@ -1,9 +1,11 @@
 #include "config_file.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +84,8 @@ static int read_lines(FILE *in, const struct option *options, bool (*may_repeat)
 int config_file_read(const char *path, const struct option *options,
 	bool (*may_repeat)(size_t option), struct config_file *ret)
 {
-	FILE *in = fopen(path, "re");
+	int fd = open_named(path, O_RDONLY, 0);
+	FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
 	*ret = (struct config_file){.path = xstrdup(path)};
 	if (!in) {
 		int r = -errno;

@@ -71,6 +71,13 @@ int blob_check_bytes(const char *file, const void *bytes, size_t len)
 
 int blob_check_file(int fd, const char *file)
 {
+	struct stat st;
+	if (fstat(fd, &st) < 0) {
+		return -errno;
+	}
+	if ((uint64_t)st.st_size > BLOB_FILE_MAX) {
+		return -EBADMSG;
+	}
 	EVP_MD_CTX *digest = EVP_MD_CTX_new();
 	char *bytes = xmalloc(PIECE_SIZE);
 	ssize_t n = 1;

@@ -7,6 +7,8 @@
 
 #include "holdfast/diag.h"
 
+#include "holdfast/beneath.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -115,8 +117,10 @@ int blob_file_open(struct store *store, const struct blob_place *place)
 		return folder;
 	}
 	snprintf(path, sizeof(path), "blobs/%s", place->file);
-	int fd = disk->openat(folder, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-	int r = fd < 0 ? -errno : blob_check_opened(&store->blobs, fd, place->file);
+	int fd = disk->openat(folder, path, O_RDONLY | O_CLOEXEC, 0);
+	int r = fd >= 0                  ? blob_check_opened(&store->blobs, fd, place->file)
+		: file_is_foreign(errno) ? -EBADMSG
+					 : -errno;
 	close(folder);
 	if (fd >= 0 && r < 0) {
 		close(fd);
@@ -163,7 +167,7 @@ static uint64_t measure_folder(int sessions_fd, const char *id)
 	char path[160];
 	uint64_t sum = 0;
 	snprintf(path, sizeof(path), "%s/blobs", id);
-	int fd = openat(sessions_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = disk_open_dir(sessions_fd, path);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	for (struct dirent *entry; dir && (entry = readdir(dir));) {
 		struct stat st;
@@ -184,7 +188,7 @@ static void measure_work(uv_work_t *work)
 {
 	struct measure *measure = work->data;
 	struct store *store = measure->store;
-	int fd = openat(store->sessions_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = disk_open_dir(store->sessions_fd, ".");
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	for (struct dirent *entry;
 		dir && server_may(store->life, MAY_KEEP_UP) && (entry = readdir(dir));) {

@@ -13,6 +13,8 @@
 #define BLOB_FILE_SIZE 80
 /* Blobs are charged to the limits in whole blocks, which bounds the number of small ones. */
 #define BLOB_BLOCK ((uint64_t)4096)
+/* The most bytes of a blob, whatever limit (blob_size) it was made with. */
+#define BLOB_FILE_MAX ((size_t)1 << 30)
 
 struct blob_seen;
 struct metadata;

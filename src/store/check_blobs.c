@@ -1,6 +1,8 @@
 /* Checks the blobs of a session: the name of each must be the hash of its contents. */
 #include "check_internal.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@ static void tell(struct check *check, const char *place, int r)
 	if (r == -EBADMSG) {
 		check_problem(check, place, "its contents do not match the hash in its name");
 	} else if (r < 0) {
-		check_problem(check, place, "it cannot be read: %s", strerror(-r));
+		check_problem(check, place, "it cannot be read: %s", file_error(-r));
 	}
 	check->counts->blobs++;
 }
@@ -43,7 +45,7 @@ static void check_blob(struct check *check, const char *id, int dir_fd, const ch
 	if (!check_name(check, place, file)) {
 		return;
 	}
-	int fd = disk->openat(dir_fd, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = disk->openat(dir_fd, file, O_RDONLY | O_CLOEXEC, 0);
 	int r = fd < 0 ? -errno : blob_check_file(fd, file);
 	if (fd >= 0) {
 		close(fd);
@@ -64,7 +66,7 @@ void check_blobs(struct check *check, const char *id)
 	int r = fd < 0 ? -errno : disk_list(fd, ".", NULL, &names, &count);
 	if (r < 0) {
 		if (r != -ENOENT) {
-			check_problem(check, path, "it cannot be read: %s", strerror(-r));
+			check_problem(check, path, "it cannot be read: %s", file_error(-r));
 		}
 		if (fd >= 0) {
 			close(fd);

@@ -5,6 +5,8 @@
  */
 #include "check_internal.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,7 +46,7 @@ static void tell_unreadable(struct index_check *index, int error)
 		return;
 	}
 	check_problem(index->check, place, "%s",
-		error == -EBADMSG ? "its header is damaged" : strerror(-error));
+		error == -EBADMSG ? "its header is damaged" : file_error(-error));
 	close_fd(index);
 }
 

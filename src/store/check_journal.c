@@ -3,6 +3,7 @@
 
 #include "store_internal.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/pack.h"
 #include "holdfast/requests.h"
 
@@ -294,7 +295,7 @@ static int check_segment(struct check *check, struct link link, struct link *ret
 		check_problem(check, walk.file, "%s", buffer_cstr(&what));
 		buffer_finish(&what);
 	} else if (r != -ENOENT || !check->files->in_use) {
-		check_problem(check, walk.file, "%s", strerror(-r));
+		check_problem(check, walk.file, "%s", file_error(-r));
 	}
 	journal_reader_close(reader);
 	check_tell(check);

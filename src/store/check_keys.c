@@ -4,6 +4,8 @@
  */
 #include "check_internal.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <stdarg.h>
@@ -65,7 +67,7 @@ static bool next_line(struct keys_check *keys, const char **ret_line, size_t *re
 	int found = log_lines_next(&keys->lines, ret_line, ret_len);
 	if (found < 0) {
 		give_up(keys, "byte %llu: %s", (unsigned long long)keys->lines.offset,
-			found == -EMSGSIZE ? "a line longer than any name" : strerror(-found));
+			found == -EMSGSIZE ? "a line longer than any name" : file_error(-found));
 	} else if (found == 0 || keys->lines.offset > keys->meta->keys_size) {
 		give_up(keys, "no line ends at byte %llu, contrary to metadata.json",
 			(unsigned long long)keys->meta->keys_size);
@@ -114,7 +116,7 @@ void check_keys_begin(struct keys_check *keys, struct check *check, const char *
 	snprintf(path, sizeof(path), "%s/keys.jsonl", id);
 	uint64_t size = store_files_size(check->files->sessions_fd, path);
 	if (r < 0 && r != -ENOENT) {
-		give_up(keys, "%s", strerror(-r));
+		give_up(keys, "%s", file_error(-r));
 	} else if (size < meta->keys_size) {
 		give_up(keys, "it has %llu bytes; metadata.json says that %llu are certain",
 			(unsigned long long)size, (unsigned long long)meta->keys_size);

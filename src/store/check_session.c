@@ -3,6 +3,8 @@
 
 #include "store_internal.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,7 +190,7 @@ static void check_end(struct session_check *sc, const struct log_lines *lines, i
 	size_t rest = log_lines_rest(lines);
 	if (r < 0) {
 		check_problem(sc->check, place, "byte %llu: %s", (unsigned long long)lines->offset,
-			r == -EMSGSIZE ? "a line longer than any event" : strerror(-r));
+			r == -EMSGSIZE ? "a line longer than any event" : file_error(-r));
 		sc->is_damaged = true;
 	} else if (rest && !sc->check->files->in_use) {
 		check_note(sc->check, place,

@@ -3,6 +3,8 @@
 
 #include "raw_internal.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -80,7 +82,8 @@ static void tell(struct check *check, const struct raw_found *found, int result)
 		return;
 	}
 	if (result < 0) {
-		check_problem(check, "streams", "%s", found->why ? found->why : strerror(-result));
+		check_problem(
+			check, "streams", "%s", found->why ? found->why : file_error(-result));
 	}
 	check_tell(check);
 	list_for_each(link, &found->state->streams) {

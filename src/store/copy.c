@@ -3,6 +3,10 @@
 
 #include "store_internal.h"
 
+#include "holdfast/beneath.h"
+
+#include "holdfast/diag.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,8 +23,28 @@
 int copy_fail(struct copying *c, int error, const char *path)
 {
 	free(*c->ret_why);
-	*c->ret_why = xprintf("%s cannot be copied: %s", path, strerror(-error));
+	*c->ret_why =
+		xprintf("%s cannot be copied: %s", c->file[0] ? c->file : path, file_error(-error));
 	return error;
+}
+
+/**
+ * Goes on behind the hole at *at, if there is one, in both files. Returns false if only a hole is
+ * left, which ends at *at.
+ */
+static bool skip_hole(int from, int to, uint64_t most, uint64_t *at)
+{
+	struct stat st;
+	off_t next = lseek(from, (off_t)*at, SEEK_DATA);
+	bool is_rest = next < 0 && errno == ENXIO;
+	if (is_rest && fstat(from, &st) == 0) {
+		next = st.st_size;
+	}
+	uint64_t end = next < 0 || (uint64_t)next > most ? most : (uint64_t)next;
+	if (next > (off_t)*at && lseek(to, (off_t)end, SEEK_SET) >= 0) {
+		*at = end;
+	}
+	return !is_rest;
 }
 
 static bool is_zero(const char *bytes, size_t len)
@@ -33,7 +57,7 @@ static int copy_bytes(struct copying *c, int from, int to, uint64_t most)
 {
 	uint64_t at = 0;
 	ssize_t n = 1;
-	while (at < most && n > 0) {
+	while (at < most && n > 0 && skip_hole(from, to, most, &at) && at < most) {
 		size_t want = most - at < PIECE_SIZE ? (size_t)(most - at) : PIECE_SIZE;
 		n = disk->pread(from, c->bytes, want, (off_t)at);
 		if (n < 0 && errno == EINTR) {
@@ -81,7 +105,9 @@ int copy_file(struct copying *c, int from_fd, int to_fd, const char *path, uint6
 {
 	int from = disk->openat(from_fd, path, O_RDONLY | O_CLOEXEC, 0);
 	if (from < 0) {
-		return -errno;
+		int r = -errno;
+		snprintf(c->file, sizeof(c->file), "%s", file_is_foreign(-r) ? path : "");
+		return r;
 	}
 	int r = copy_opened(c, from, to_fd, path, most);
 	close(from);
@@ -98,9 +124,9 @@ static int make_dir(int dir_fd, const char *path)
 /** Whether the earlier copy has the blob, and its bytes are still those of its name. */
 static bool was_copied(const struct copying *c, const char *path)
 {
-	int fd = c->before_sessions_fd < 0 ? -1
-					   : disk->openat(c->before_sessions_fd, path,
-						     O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = c->before_sessions_fd < 0
+			 ? -1
+			 : disk->openat(c->before_sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
 	bool is_good = fd >= 0 && blob_check_file(fd, strrchr(path, '/') + 1) == 0;
 	if (fd >= 0) {
 		close(fd);
@@ -119,6 +145,13 @@ static int copy_blob(struct copying *c, const char *path)
 		return 0;
 	}
 	int r = copy_file(c, c->files->sessions_fd, c->to_sessions_fd, path, UINT64_MAX);
+	if (file_is_foreign(-r)) {
+		/* Nobody gets it, so the copy does without. */
+		diag(DIAG_WARN, "sessions/%s is left out of the copy: %s", path, file_error(-r));
+		c->copy->left_out++;
+		c->file[0] = '\0';
+		return 0;
+	}
 	return r == -ENOENT ? 0 : r;
 }
 
@@ -165,7 +198,12 @@ static bool link_session(struct copying *c, const char *id)
 	static const char *const files[] = {"events.jsonl", "keys.jsonl", "metadata.json"};
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		char path[192];
+		struct stat st;
 		snprintf(path, sizeof(path), "%s/%s", id, files[i]);
+		if (fstatat(c->before_sessions_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			!S_ISREG(st.st_mode)) {
+			return false;
+		}
 		if (linkat(c->before_sessions_fd, path, c->to_sessions_fd, path, 0) < 0 &&
 			errno != ENOENT) {
 			return false;

@@ -11,6 +11,7 @@ struct copying {
 	int before_sessions_fd; /* sessions/ of an earlier copy; -1: none */
 	char *bytes; /* buffer of copy_opened() */
 	char **ret_why;
+	char file[320]; /* that is foreign, see file_is_foreign(); empty: none */
 	void (*between)(void *arg); /* called after each piece of a file; may be NULL */
 	void *between_arg;
 };

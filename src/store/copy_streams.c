@@ -109,7 +109,8 @@ static bool is_same(int dir_fd, const char *name, const struct stat *st)
 {
 	struct stat other;
 	return dir_fd >= 0 && fstatat(dir_fd, name, &other, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       other.st_size == st->st_size && other.st_mtim.tv_sec == st->st_mtim.tv_sec &&
+	       S_ISREG(other.st_mode) && other.st_size == st->st_size &&
+	       other.st_mtim.tv_sec == st->st_mtim.tv_sec &&
 	       other.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
 }
 

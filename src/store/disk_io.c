@@ -71,13 +71,8 @@ void disk_list_free(char **names, size_t count)
 	free(names);
 }
 
-int disk_read_file(int dir_fd, const char *name, size_t most, struct buffer *out)
+static int read_first(int fd, size_t most, struct buffer *out)
 {
-	int fd = disk->openat(dir_fd, name, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	int r = 0;
 	while (out->len < most) {
 		buffer_reserve(out, 1 << 16);
 		ssize_t n = disk->read(fd, out->data + out->len, out->cap - out->len);
@@ -85,11 +80,33 @@ int disk_read_file(int dir_fd, const char *name, size_t most, struct buffer *out
 			continue;
 		}
 		if (n <= 0) {
-			r = n < 0 ? -errno : 0;
-			break;
+			return n < 0 ? -errno : 0;
 		}
 		out->len += (size_t)n;
 	}
+	return 0;
+}
+
+int disk_read_file(int dir_fd, const char *name, size_t most, struct buffer *out)
+{
+	int fd = disk->openat(dir_fd, name, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = read_first(fd, most, out);
+	close(fd);
+	return r;
+}
+
+int disk_read_whole(int dir_fd, const char *name, size_t most, struct buffer *out)
+{
+	struct stat st;
+	int fd = disk->openat(dir_fd, name, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = fstat(fd, &st) < 0 ? -errno : (uint64_t)st.st_size > most ? -EFBIG : 0;
+	r = r < 0 ? r : read_first(fd, SIZE_MAX, out);
 	close(fd);
 	return r;
 }

@@ -14,6 +14,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* The most bytes of a segment of a journal; of what it may be given, and a batch. */
+#define SEGMENT_FILE_MAX ((size_t)4 << 30)
+/* The most bytes of keys.jsonl when all of it is read. */
+#define NAMES_FILE_MAX ((size_t)1 << 30)
+
 /* disk_io.c */
 /**
  * Lists the names in a directory that `is_wanted` (NULL: all), sorted, without hidden ones. The
@@ -26,6 +31,8 @@ void disk_list_free(char **names, size_t count);
 int disk_open_dir(int dir_fd, const char *name);
 /** Appends a file to `out`; of a longer one, at least the first `most` bytes. */
 int disk_read_file(int dir_fd, const char *name, size_t most, struct buffer *out);
+/** The same; -EFBIG for a file with more than `most` bytes. */
+int disk_read_whole(int dir_fd, const char *name, size_t most, struct buffer *out);
 /** Reads `len` bytes at an offset; -EBADMSG if the file ends before. */
 int disk_read_at(int fd, uint64_t offset, void *bytes, size_t len);
 int disk_write_all(int fd, const void *bytes, size_t len);

@@ -4,6 +4,7 @@
 #include "repair.h"
 #include "store_internal.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
 #include "holdfast/store_copy.h"
@@ -68,7 +69,7 @@ static int take_lock(struct store *store, const char *dir, char **ret_why)
 	store->lock_fd = disk->openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (store->lock_fd < 0) {
 		int r = -errno;
-		*ret_why = xprintf("cannot open %s/lock: %s", dir, strerror(-r));
+		*ret_why = xprintf("cannot open %s/lock: %s", dir, file_error(-r));
 		return r;
 	}
 	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0) {
@@ -97,7 +98,7 @@ static void sign_lock(struct store *store)
 static int open_dirs(struct store *store, const char *dir, char **ret_why)
 {
 	int r = make_dirs(dir);
-	store->dir_fd = r < 0 ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	store->dir_fd = r < 0 ? -1 : open_named(dir, O_RDONLY | O_DIRECTORY, 0);
 	if (store->dir_fd < 0) {
 		r = r < 0 ? r : -errno;
 		*ret_why = xprintf("cannot open the data directory %s: %s", dir, strerror(-r));
@@ -122,7 +123,7 @@ static int open_dirs(struct store *store, const char *dir, char **ret_why)
 	store->journal.dir_fd = open_subdir(store->dir_fd, "journal");
 	r = store->sessions_fd < 0 ? store->sessions_fd : store->journal.dir_fd;
 	if (r < 0) {
-		*ret_why = xprintf("cannot make the folders of %s: %s", dir, strerror(-r));
+		*ret_why = xprintf("cannot make the folders of %s: %s", dir, file_error(-r));
 		return -EIO;
 	}
 	return 0;

@@ -107,10 +107,11 @@ static unsigned format_of(const char *magic)
 	return is_ours && magic[len] > '0' ? (unsigned)(magic[len] - '0') : 0;
 }
 
-static int open_reader(struct journal_reader *reader, int dir_fd, const char *name, size_t most)
+static int open_reader(struct journal_reader *reader, int dir_fd, const char *name, bool all)
 {
 	*reader = (struct journal_reader){0};
-	int r = disk_read_file(dir_fd, name, most, &reader->bytes);
+	int r = all ? disk_read_whole(dir_fd, name, SEGMENT_FILE_MAX, &reader->bytes)
+		    : disk_read_file(dir_fd, name, JOURNAL_HEADER_SIZE, &reader->bytes);
 	if (r < 0) {
 		return r;
 	}
@@ -139,12 +140,12 @@ static int open_reader(struct journal_reader *reader, int dir_fd, const char *na
 
 int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *name)
 {
-	return open_reader(reader, dir_fd, name, SIZE_MAX);
+	return open_reader(reader, dir_fd, name, true);
 }
 
 bool journal_header_is_foreign(struct journal_reader *reader, int dir_fd, const char *name)
 {
-	return open_reader(reader, dir_fd, name, JOURNAL_HEADER_SIZE) == -ENOTSUP;
+	return open_reader(reader, dir_fd, name, false) == -ENOTSUP;
 }
 
 static bool read_trailer(const struct journal_reader *reader, struct batch *batch)

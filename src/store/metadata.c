@@ -1,6 +1,7 @@
 /* Reads and writes metadata.json: what is certain about a session without reading its log. */
 #include "store_internal.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/json_text.h"
 #include "holdfast/sealed_line.h"
 
@@ -174,7 +175,7 @@ int metadata_read(int sessions_fd, const char *id, const struct store_facts *fac
 	buffer_finish(&bytes);
 	if (r < 0) {
 		uint64_t format = meta->format;
-		*ret_why = *ret_why ? *ret_why : strerror(-r);
+		*ret_why = *ret_why ? *ret_why : file_error(-r);
 		metadata_finish(meta);
 		meta->format = format;
 	}

@@ -249,7 +249,7 @@ static int give_blobs(
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		struct buffer bytes = {0};
 		snprintf(path, sizeof(path), "%s/blobs/%.100s", id, names[i]);
-		r = disk_read_file(files->files.sessions_fd, path, SIZE_MAX, &bytes);
+		r = disk_read_whole(files->files.sessions_fd, path, BLOB_FILE_MAX, &bytes);
 		r = r < 0 ? r : sink->blob(sink->arg, names[i], bytes.data, bytes.len);
 		buffer_finish(&bytes);
 	}

@@ -14,6 +14,7 @@
  */
 #include "pg_nodes.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
 
@@ -109,10 +110,10 @@ int pg_nodes_name(struct pg *pg, const char *dir, char **ret_why)
 	char *path = xprintf("%s/node", dir);
 	ssize_t len;
 	int r = 0;
-	nodes->name_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	nodes->name_fd = open_plain_path(path, O_RDWR | O_CREAT, 0600);
 	if (nodes->name_fd < 0 || (len = pread(nodes->name_fd, nodes->name, NAME_LEN, 0)) < 0) {
 		r = -errno;
-		*ret_why = xprintf("%s: %s", path, strerror(-r));
+		*ret_why = xprintf("%s: %s", path, file_error(-r));
 	} else if (flock(nodes->name_fd, LOCK_EX | LOCK_NB) < 0) {
 		r = -EBUSY;
 		*ret_why = xprintf(

@@ -4,6 +4,7 @@
  */
 #include "raw_internal.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
 
@@ -150,7 +151,7 @@ static void handle_checkpoint(uv_work_t *work, int status)
 		 * journal.
 		 */
 		diag(DIAG_ERROR, "cannot sync a file of raw streams: %s",
-			strerror(-checkpoint->result));
+			file_error(-checkpoint->result));
 		begin_failing(store);
 	}
 	free(checkpoint->ids);
@@ -262,7 +263,7 @@ int raw_take_found(struct raw_store *store)
 	if (store->journal.result < 0) {
 		diag(DIAG_ERROR,
 			"%s: raw streams are unavailable; recovery is retried automatically",
-			found->why ? found->why : strerror(-store->journal.result));
+			found->why ? found->why : file_error(-store->journal.result));
 		free(found->why);
 		return store->journal.result;
 	}
@@ -308,7 +309,7 @@ static void handle_failed(struct raw_store *store)
 {
 	diag(DIAG_ERROR,
 		"cannot write the journal of raw streams: %s. They are unavailable until a retry succeeds",
-		strerror(-store->journal.result));
+		file_error(-store->journal.result));
 	if (store->journal.begin.len) {
 		drop_checkpoint(store); /* prepared for the segment that did not begin */
 	}
@@ -333,7 +334,7 @@ void raw_handle_done(void *arg)
 		run_checkpoint(store);
 	} else if (journal->begin.len) {
 		diag(DIAG_ERROR, "cannot begin a journal segment of raw streams: %s",
-			strerror(-journal->begin_result));
+			file_error(-journal->begin_result));
 		drop_checkpoint(store);
 		begin_failing(store);
 	}

@@ -10,6 +10,8 @@
 
 #include "holdfast/diag.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -357,7 +359,7 @@ static int read_segment(struct recovery *recovery, const char *name, const struc
 		if (r < 0) {
 			recovery->found->why = xprintf("streams/journal/%s: batch at byte %zu: %s",
 				name, at,
-				r == -EBADMSG ? "its records are inconsistent" : strerror(-r));
+				r == -EBADMSG ? "its records are inconsistent" : file_error(-r));
 			return r;
 		}
 		begins = false;
@@ -377,10 +379,10 @@ static int read_segments(struct recovery *recovery, char **names, size_t count)
 	int r = 0;
 	for (size_t i = 0; i < count && r == 0; i++) {
 		struct buffer bytes = {0};
-		r = disk_read_file(recovery->dirs->journal_fd, names[i], SIZE_MAX, &bytes);
+		r = disk_read_whole(recovery->dirs->journal_fd, names[i], SEGMENT_FILE_MAX, &bytes);
 		if (r < 0) {
 			recovery->found->why = xprintf(
-				"cannot read streams/journal/%s: %s", names[i], strerror(-r));
+				"cannot read streams/journal/%s: %s", names[i], file_error(-r));
 		} else {
 			r = read_segment(recovery, names[i], &bytes);
 		}
@@ -503,7 +505,7 @@ int raw_recover(const struct raw_dirs *dirs, struct raw_found *ret)
 	if (r < 0) {
 		raw_state_destroy(ret->state);
 		ret->state = NULL;
-		ret->why = ret->why ? ret->why : xprintf("streams: %s", strerror(-r));
+		ret->why = ret->why ? ret->why : xprintf("streams: %s", file_error(-r));
 	}
 	return r;
 }

@@ -36,6 +36,7 @@
 #include "recover_internal.h"
 #include "repair.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/diag.h"
 #include "holdfast/pack.h"
 
@@ -194,11 +195,11 @@ static int leave_out(struct recovery *rec, const char *id, int error)
 {
 	if (error != -EIO) {
 		return recover_refuse(
-			rec, error, "session %s cannot be read: %s", id, strerror(-error));
+			rec, error, "session %s cannot be read: %s", id, file_error(-error));
 	}
 	if (!rec->only) {
 		diag(DIAG_ERROR, "session %s cannot be read: %s; this is retried", id,
-			strerror(-error));
+			file_error(-error));
 	}
 	left_out_add(rec->store, id);
 	return 0;
@@ -209,7 +210,8 @@ static bool log_is_empty(struct store *store, const char *id)
 	char path[192];
 	struct stat st;
 	snprintf(path, sizeof(path), "%s/events.jsonl", id);
-	return fstatat(store->sessions_fd, path, &st, 0) < 0 ? errno == ENOENT : st.st_size == 0;
+	int r = fstatat(store->sessions_fd, path, &st, AT_SYMLINK_NOFOLLOW);
+	return r < 0 ? errno == ENOENT : S_ISREG(st.st_mode) && st.st_size == 0;
 }
 
 /** Removes the folder of a deleted session, to make room for a new one with the same id. */
@@ -222,7 +224,7 @@ static int remove_old(struct recovery *rec, const char *id, const struct fate *f
 	rec->store->has_leftover = true;
 	hash_put(rec->store->leftovers, id, strlen(id), rec->store);
 	return fate && !fate->deleted ? recover_refuse(rec, r, "sessions/%s cannot be removed: %s",
-						id, strerror(-r))
+						id, file_error(-r))
 				      : 0;
 }
 
@@ -322,7 +324,7 @@ static void make_missing(void *value, void *arg)
 		bool is_full = errno == ENOSPC || errno == EDQUOT;
 		if (errno != EEXIST && !is_full) {
 			rec->error = recover_refuse(rec, -errno,
-				"session %s cannot be made again: %s", fate->id, strerror(errno));
+				"session %s cannot be made again: %s", fate->id, file_error(errno));
 		}
 		if (!is_full) {
 			return;

@@ -4,6 +4,8 @@
 
 #include "holdfast/diag.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -67,7 +69,7 @@ bool recover_set_aside(struct store *store, int from_fd, const char *name, const
 	} while (fstatat(store->dir_fd, to, &st, AT_SYMLINK_NOFOLLOW) == 0);
 	if (disk->renameat(from_fd, name, store->dir_fd, to) < 0) {
 		diag(DIAG_ERROR, "%s: %s; it cannot be moved to %s: %s", name, why, to,
-			strerror(errno));
+			file_error(errno));
 		return false;
 	}
 	diag(DIAG_ERROR, "%s: %s; set aside as %s", name, why, to);
@@ -295,7 +297,7 @@ static int sync_segment(struct recovery *rec, struct link_of_chain link, bool is
 		if (r < 0) {
 			diag(DIAG_WARN,
 				"journal segment %s: its last batch cannot be rewritten: %s", name,
-				strerror(-r));
+				file_error(-r));
 		}
 	}
 	return disk_sync(dir_fd, name, O_RDONLY);
@@ -315,10 +317,10 @@ int recover_sync_journal(struct recovery *rec)
 		r = -errno;
 	}
 	if (r == -ENOSPC || r == -EDQUOT) {
-		diag(DIAG_WARN, "the journal cannot be synced: %s", strerror(-r));
+		diag(DIAG_WARN, "the journal cannot be synced: %s", file_error(-r));
 		return 0;
 	}
 	return r < 0 && !*rec->ret_why
-		       ? recover_refuse(rec, r, "the journal cannot be synced: %s", strerror(-r))
+		       ? recover_refuse(rec, r, "the journal cannot be synced: %s", file_error(-r))
 		       : r;
 }

@@ -135,7 +135,8 @@ static void take_names(struct session_log *log, struct repair *repair)
 	struct buffer bytes = {0};
 	char path[160];
 	snprintf(path, sizeof(path), "%s/keys.jsonl", log->id);
-	if (disk_read_file(log->store->sessions_fd, path, SIZE_MAX, &bytes) == 0 && bytes.len) {
+	if (disk_read_whole(log->store->sessions_fd, path, NAMES_FILE_MAX, &bytes) == 0 &&
+		bytes.len) {
 		const char *end = memrchr(bytes.data, '\n', bytes.len);
 		const char *at = bytes.data;
 		const char *newline;

@@ -6,6 +6,8 @@
 
 #include "holdfast/diag.h"
 
+#include "holdfast/beneath.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +41,7 @@ static void take_written(struct store *store, int r)
 	if (r < 0) {
 		diag(DIAG_WARN,
 			"clock.json cannot be written: %s; no events are pruned by age until it can",
-			strerror(-r));
+			file_error(-r));
 	}
 }
 
@@ -70,7 +72,7 @@ void store_clock_begin(struct store *store)
 	} else if (store->ages_unknown) {
 		diag(DIAG_WARN,
 			"clock.json cannot be read: %s; no events are pruned by age until the next start",
-			strerror(-r));
+			file_error(-r));
 	}
 	store->ages_unwritten = changed;
 }

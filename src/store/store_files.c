@@ -90,7 +90,7 @@ int store_files_list_segments(
 uint64_t store_files_size(int dir_fd, const char *path)
 {
 	struct stat st;
-	return fstatat(dir_fd, path, &st, 0) < 0 ? 0 : (uint64_t)st.st_size;
+	return fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : (uint64_t)st.st_size;
 }
 
 /* --- metadata.json --- */

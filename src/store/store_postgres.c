@@ -1,4 +1,5 @@
 /* The PostgreSQL engine: opening, closing and handing over, and the table of its operations. */
+#include "holdfast/beneath.h"
 #include "holdfast/store_postgres.h"
 
 #include "pg.h"
@@ -48,7 +49,7 @@ static int open_store(struct store *store, const struct store_place *place, char
 {
 	struct pg *pg = make(store, place);
 	store->sessions_fd = store->lock_fd = -1;
-	store->dir_fd = open(place->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	store->dir_fd = open_named(place->dir, O_RDONLY | O_DIRECTORY, 0);
 	char *why = NULL;
 	int r = pg_nodes_name(pg, place->dir, &why);
 	if (r == 0 && !store_postgres_check(pg->address, &why)) {

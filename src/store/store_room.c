@@ -54,9 +54,7 @@ static uint64_t measure(int fd, int depth)
 		}
 		sum += (uint64_t)st.st_blocks * 512;
 		if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
-			sum += measure(openat(dirfd(dir), entry->d_name,
-					       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
-				depth + 1);
+			sum += measure(disk_open_dir(dirfd(dir), entry->d_name), depth + 1);
 		}
 	}
 	if (dir) {
@@ -71,8 +69,7 @@ static void work(uv_work_t *work)
 {
 	struct store_room *room = work->data;
 	uint64_t begun = uv_hrtime();
-	room->found =
-		measure(openat(room->store->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), 1);
+	room->found = measure(disk_open_dir(room->store->dir_fd, "."), 1);
 	room->took_ns = uv_hrtime() - begun;
 }
 
@@ -130,7 +127,7 @@ void store_room_begin(struct store *store)
 	room->store = store;
 	room->timer = loop_timer(store->loop, room);
 	uv_timer_start(room->timer, handle_timer, LOOK_MS, LOOK_MS);
-	room->used = measure(openat(store->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), 1);
+	room->used = measure(disk_open_dir(store->dir_fd, "."), 1);
 	room->written = store->journal.written;
 }
 

@@ -2,6 +2,7 @@
 
 #include "store_internal.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/store_files.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct setting_aside {
@@ -20,7 +22,7 @@ struct setting_aside {
 
 static int fail(const struct setting_aside *aside, int error, const char *path)
 {
-	*aside->ret_why = xprintf("%s cannot be set aside: %s", path, strerror(-error));
+	*aside->ret_why = xprintf("%s cannot be set aside: %s", path, file_error(-error));
 	return error;
 }
 
@@ -30,17 +32,15 @@ static int move(const struct setting_aside *aside, int dir_fd, const char *file,
 {
 	int r;
 	unsigned number = 0;
+	struct stat st;
 	if (disk->mkdirat(aside->files.dir_fd, "set-aside", 0700) < 0 && errno != EEXIST) {
 		return -errno;
 	}
 	do {
 		snprintf(to, 320, "set-aside/%s.%.80s.%u", id, file, ++number);
-		r = linkat(dir_fd, file, aside->files.dir_fd, to, 0) < 0 ? -errno : 0;
-	} while (r == -EEXIST);
+	} while (fstatat(aside->files.dir_fd, to, &st, AT_SYMLINK_NOFOLLOW) == 0);
+	r = disk->renameat(dir_fd, file, aside->files.dir_fd, to) < 0 ? -errno : 0;
 	r = r < 0 ? r : disk_sync(aside->files.dir_fd, "set-aside", O_RDONLY | O_DIRECTORY);
-	if (r == 0 && disk->unlinkat(dir_fd, file, 0) < 0) {
-		r = -errno;
-	}
 	return r == 0 && disk->fsync(dir_fd) < 0 ? -errno : r;
 }
 
@@ -50,8 +50,11 @@ static int look_at_blob(
 {
 	char to[320];
 	char what[320];
-	int fd = disk->openat(dir_fd, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-	int r = fd < 0 ? -errno : blob_file_is_valid(file) ? blob_check_file(fd, file) : -EBADMSG;
+	int fd = disk->openat(dir_fd, file, O_RDONLY | O_CLOEXEC, 0);
+	int r = fd < 0 && !file_is_foreign(errno) ? -errno : -EBADMSG;
+	if (fd >= 0 && blob_file_is_valid(file)) {
+		r = blob_check_file(fd, file);
+	}
 	if (fd >= 0) {
 		close(fd);
 	}

@@ -1,5 +1,6 @@
 #include "acp_recording.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 #include "holdfast/utf8.h"
@@ -67,7 +68,7 @@ int acp_recording_open(struct acp_recording *r, const char *path)
 	size_t len = strlen(name);
 	snprintf(name + len, sizeof(name) - len, "-%d.jsonl", (int)getpid());
 	*r = (struct acp_recording){.begin_us = now_us(), .path = xstrdup(path ? path : name)};
-	r->fd = open(r->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	r->fd = open_named(r->path, O_RDWR | O_CREAT | O_APPEND, 0600);
 	if (r->fd < 0) {
 		diag(DIAG_ERROR, "%s: %s", r->path, strerror(errno));
 		free(r->path);
@@ -89,7 +90,8 @@ void acp_recording_spawn(struct acp_recording *r)
 {
 	/* Locked until our number is in the file, so that no other recorder takes it too. */
 	flock(r->fd, LOCK_EX);
-	FILE *file = fopen(r->path, "re");
+	int fd = open_named(r->path, O_RDONLY, 0);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	r->proc = 1 + (file ? last_proc(file) : 0);
 	if (file) {
 		fclose(file);

@@ -8,6 +8,7 @@
 #include "tools_internal.h"
 
 #include "holdfast/access.h"
+#include "holdfast/beneath.h"
 #include "holdfast/buffer.h"
 #include "holdfast/clock.h"
 #include "holdfast/diag.h"
@@ -126,7 +127,7 @@ static void handle_progress(void *owner, uint64_t bytes)
 
 static int open_dir(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open_named(path, O_RDONLY | O_DIRECTORY, 0);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -258,7 +259,8 @@ static void choose_name(const struct backup *b, char name[64])
 static int write_mark(const struct backup *b, const char *path)
 {
 	char *mark = xprintf("%s/" STORE_BACKUP_MARK, path);
-	FILE *file = fopen(mark, "we");
+	int fd = open_plain_path(mark, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
 	int r = file ? 0 : -errno;
 	if (file) {
 		fprintf(file,
@@ -344,7 +346,7 @@ static int make(const struct backup *b, const char *name)
 			"%s: %llu sessions, %llu of them as in the last backup; %llu bytes written",
 			to, (unsigned long long)done.sessions, (unsigned long long)done.linked,
 			(unsigned long long)done.bytes);
-		code = remove_old(b) < 0 ? TOOL_FAILED : code;
+		code = remove_old(b) < 0 ? TOOL_FAILED : code ? code : done.left_out > 0;
 	}
 	free(to);
 	free(partial);

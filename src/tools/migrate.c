@@ -78,7 +78,7 @@ static bool has_webhooks(const char *dir)
 {
 	struct stat st;
 	char *path = xprintf("%s/webhooks.jsonl", dir);
-	bool found = stat(path, &st) == 0 && st.st_size > 0;
+	bool found = lstat(path, &st) == 0 && st.st_size > 0;
 	free(path);
 	return found;
 }

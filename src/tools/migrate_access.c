@@ -2,6 +2,9 @@
 
 #include "holdfast/buffer.h"
 
+#include "holdfast/beneath.h"
+#include "holdfast/line_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -22,7 +25,7 @@ static const char *const secrets[] = {"access-token", "token-secret", "push-key"
 
 static int fail(char **ret_why, int error, const char *name)
 {
-	*ret_why = xprintf("cannot move %s: %s", name, strerror(-error));
+	*ret_why = xprintf("cannot move %s: %s", name, file_error(-error));
 	return error;
 }
 
@@ -38,17 +41,7 @@ static void wipe(struct buffer *bytes)
 static int read_file(const char *dir, const char *name, struct buffer *out)
 {
 	char *path = xprintf("%s/%s", dir, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int r = fd < 0 ? -errno : 0;
-	for (ssize_t n = 1; r == 0 && n != 0;) {
-		buffer_reserve(out, 65536);
-		n = read(fd, out->data + out->len, 65536);
-		r = n < 0 && errno != EINTR ? -errno : 0;
-		out->len += n > 0 ? (size_t)n : 0;
-	}
-	if (fd >= 0) {
-		close(fd);
-	}
+	int r = read_plain_path(path, LINE_FILE_MAX, out);
 	free(path);
 	return r;
 }
@@ -118,7 +111,7 @@ int migrate_access_up(struct store_migrate *store, const char *dir, char **ret_w
 static int write_file(const char *dir, const char *name, const struct buffer *bytes)
 {
 	char *path = xprintf("%s/%s", dir, name);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = open_plain_path(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	int r = fd < 0 ? -errno : 0;
 	for (size_t at = 0; r == 0 && at < bytes->len;) {
 		ssize_t n = write(fd, bytes->data + at, bytes->len - at);

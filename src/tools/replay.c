@@ -8,10 +8,12 @@
 #include "recording.h"
 
 #include "holdfast/access.h"
+#include "holdfast/beneath.h"
 #include "holdfast/diag.h"
 #include "holdfast/requests.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -332,7 +334,8 @@ int tool_replay(int argc, char **argv)
 		return TOOL_FAILED;
 	}
 	player.url.token = token;
-	player.file = fopen(words[0], "re");
+	int fd = open_named(words[0], O_RDONLY, 0);
+	player.file = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!player.file) {
 		diag(DIAG_ERROR, "%s cannot be opened: %s", words[0], strerror(errno));
 		free(token);

@@ -7,10 +7,12 @@
 #include "tools_internal.h"
 
 #include "holdfast/access.h"
+#include "holdfast/beneath.h"
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,8 +93,8 @@ static int make_partial(const char *partial)
 	if (r == 0 && mkdir(partial, 0700) < 0) {
 		r = -errno;
 	}
-	FILE *file = r == 0 ? fopen(mark, "we") : NULL;
-	if (r == 0 && (!file || fclose(file) < 0)) {
+	int fd = r < 0 ? -1 : open_plain_path(mark, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	if (r == 0 && (fd < 0 || close(fd) < 0)) {
 		r = -errno;
 	}
 	free(mark);
@@ -169,6 +171,7 @@ static int restore(const char *backup, const char *dir, bool keeps_secrets)
 		remove_mark(dir);
 		diag_print("%s: %llu sessions from %s, each with a new epoch", dir,
 			(unsigned long long)done.sessions, backup);
+		code = code ? code : done.left_out > 0;
 	}
 	free(partial);
 	return code;

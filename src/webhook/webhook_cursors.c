@@ -5,6 +5,7 @@
  */
 #include "webhook_internal.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/diag.h"
 #include "holdfast/line_file.h"
 #include "holdfast/sealed_line.h"
@@ -180,7 +181,7 @@ static void write_anew(struct cursors *cursors)
 	struct stat st;
 	struct buffer bytes = {0};
 	struct buffer kept = {0};
-	if (stat(cursors->path, &st) < 0 || (size_t)st.st_size <= cursors->anew_size) {
+	if (lstat(cursors->path, &st) < 0 || (size_t)st.st_size <= cursors->anew_size) {
 		return;
 	}
 	cursors->anew_size = 2 * (size_t)st.st_size; /* retry much later if this fails */
@@ -231,7 +232,7 @@ static void keep_for_later(struct cursors *cursors)
 {
 	diag_limited(&cursors->warned, DIAG_WARN,
 		"%s cannot be written: %s. If the server ends before that is fixed, webhooks may get messages twice",
-		cursors->path, strerror(-cursors->status));
+		cursors->path, file_error(-cursors->status));
 	if (cursors->writing.len + cursors->waiting.len < WAITING_MAX) {
 		if (cursors->waiting.len) {
 			buffer_append(
@@ -283,7 +284,7 @@ int cursors_open(const struct server_life *life, uv_loop_t *loop, const char *da
 	char *path = xprintf("%s/webhooks.jsonl", data_dir);
 	int r = line_file_read(path, &bytes);
 	if (r < 0) {
-		*ret_why = xprintf("%s cannot be read: %s", path, strerror(-r));
+		*ret_why = xprintf("%s cannot be read: %s", path, file_error(-r));
 		buffer_finish(&bytes);
 		free(path);
 		return r;

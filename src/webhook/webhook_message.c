@@ -2,6 +2,7 @@
 #include "webhook_internal.h"
 
 #include "holdfast/base64url.h"
+#include "holdfast/beneath.h"
 #include "holdfast/json_span.h"
 
 #include <errno.h>
@@ -160,7 +161,7 @@ static const char *take_line(const char *line, size_t len, struct webhook_secret
 
 static int read_file(const char *path, char text[SECRET_FILE_MAX + 1])
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open_named(path, O_RDONLY, 0);
 	if (fd < 0) {
 		return -errno;
 	}

@@ -155,3 +155,18 @@ test('libwebsockets is included by one file, and linked by the rooms outside of 
 	}
 	assert.deepEqual([...outside].sort(), [...table.others.get('outside the core library')].sort());
 });
+
+test('files of our own are opened by one function, which follows no link and waits for nothing (holdfast/beneath.h)', () => {
+	// disk->openat() is open_plain(). What follows a link is open_named() alone, for what the operator named.
+	const rooms = new Set(['store', 'tools', 'access', 'push', 'webhook', 'relay', 'post']);
+	const wrong = [];
+	for (const file of sources.filter((name) => rooms.has(roomOf(name)) && name.endsWith('.c'))) {
+		for (const [, call] of text.get(file).matchAll(/(?<![\w.>])((?:open|openat|open64|creat|fopen|freopen|truncate|json_load_file|uv_fs_open)\()/g)) {
+			wrong.push(`${file}: ${call}…)`);
+		}
+	}
+	for (const [, call] of text.get('src/base/line_file.c').matchAll(/(?<![\w.>])((?:open|openat|fopen)\()/g)) {
+		wrong.push(`src/base/line_file.c: ${call}…)`);
+	}
+	assert.deepEqual(wrong, []);
+});

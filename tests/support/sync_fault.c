@@ -184,6 +184,15 @@ static int is_unreadable(const char *path)
 	return *text && strstr(path, text) != NULL;
 }
 
+/** The server opens a path step by step: the directory belongs to the name. */
+static void name_whole(int dir_fd, const char *path, char whole[8192])
+{
+	char link[64];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir_fd);
+	ssize_t n = dir_fd == AT_FDCWD || *path == '/' ? 0 : readlink(link, whole, 4096);
+	snprintf(whole + (n > 0 ? n : 0), 4096, "%s%s", n > 0 ? "/" : "", path);
+}
+
 int openat64(int dir_fd, const char *path, int flags, ...)
 {
 	va_list args;
@@ -191,9 +200,11 @@ int openat64(int dir_fd, const char *path, int flags, ...)
 	mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
 	va_end(args);
 	const char *control = getenv("HOLDFAST_SYNC_FAULT");
+	char whole[8192];
 	slow_path("open", dir_fd, path);
+	name_whole(dir_fd, path, whole);
 	if (control) {
-		wait_if_slow(control, "slow_open", path);
+		wait_if_slow(control, "slow_open", whole);
 	}
-	return is_unreadable(path) ? -1 : (int)syscall(SYS_openat, dir_fd, path, flags, mode);
+	return is_unreadable(whole) ? -1 : (int)syscall(SYS_openat, dir_fd, path, flags, mode);
 }
