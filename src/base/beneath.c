@@ -186,7 +186,7 @@ const char *file_error(int error)
 	case EFBIG:
 		return "it is too large";
 	case ENOTDIR:
-		return "it, or what it is in, is not a directory, or is a link to one";
+		return "Not a directory, or a link to one";
 	default:
 		return strerror(error);
 	}

@@ -197,7 +197,7 @@ test('what is refused is said in words', async (t) => {
 		['start', 'lock', 'link', 1, /lock: it is a symbolic link/], ['start', 'lock', 'pipe', 1, /lock: it is neither a file nor a directory/],
 		['start', 'lock', 'second name', 1, /lock: it has a second name/], ['start', 'access-token', 'link', 1, /access-token.*it is a symbolic link/],
 		['start', 'access.jsonl', '8 GiB', 1, /access\.jsonl.*it is too large/], ['start', `sessions/s/blobs/${template.blob}`, 'link', 0, /"blob_damaged"/],
-		['start', `sessions/s/blobs/${template.blob}`, '8 GiB', 0, /"blob_damaged"/], ['start', 'sessions', 'link to a directory', 1, /is not a directory, or is a link to one/],
+		['start', `sessions/s/blobs/${template.blob}`, '8 GiB', 0, /"blob_damaged"/], ['start', 'sessions', 'link to a directory', 1, /Not a directory, or a link to one/],
 		['verify', `sessions/s/blobs/${template.blob}`, 'link', 1, /it cannot be read: it is a symbolic link/], ['verify', 'sessions/s/metadata.json', 'pipe', 1, /metadata\.json: .*neither a file nor a directory/],
 		['repair', `sessions/s/blobs/${template.blob}`, 'link', 1, /was moved to set-aside/], ['export', 'sessions/s/events.jsonl', 'link', 2, /symbolic link/],
 		['backup', 'sessions/s/events.jsonl', 'link', 2, /events\.jsonl cannot be copied: it is a symbolic link/], ['backup', `sessions/s/blobs/${template.blob}`, 'pipe', 1, /is left out of the copy: it is neither/],
