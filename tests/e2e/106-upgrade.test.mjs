@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { DUE, allFixtures, checkAll, fixtures, take } from '../support/fixtures.mjs';
 import { Server, runToEnd, scratchDir } from '../support/server.mjs';
 
-const NEWEST = { journal: 'HFJRNL3\n', snapshot: 5, folder: /^\{"format":2,/ };
+const NEWEST = { journal: 'HFJRNL3\n', snapshot: 6, folder: /^\{"format":2,/ };
 
 async function run(code, ...args) {
 	const done = await runToEnd(args);
