@@ -189,8 +189,8 @@ int relay_confine(const struct config *config, char **ret_why)
 	const char *lack = config->seccomp == SECCOMP_OFF ? "--seccomp off" : server_filter_lack();
 	int err = lack ? 0 : server_filter();
 	if (err < 0) {
-		lack = err == -EINVAL || err == -ENOSYS ? "this kernel does not have it"
-							: strerror(-err);
+		bool is_old = err == -EINVAL || err == -ENOSYS || err == -EOPNOTSUPP;
+		lack = is_old ? "this kernel does not have it" : strerror(-err);
 	}
 	if (lack && config->seccomp == SECCOMP_ON) {
 		*ret_why = xprintf("--seccomp on: %s", lack);

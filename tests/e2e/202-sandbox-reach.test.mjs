@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Observer } from '../support/observer.mjs';
+import { landlock } from '../support/sandbox.mjs';
 import { Server, runToEnd, scratchDir } from '../support/server.mjs';
 
 const CASES = fileURLToPath(new URL('../unit/acp_agent_cases.sh', import.meta.url));
@@ -70,13 +71,6 @@ for name, pid in json.load(open(sys.argv[1])).items():
 json.dump(found, open(sys.argv[2], 'w'))
 `;
 
-async function hasLandlock(t) {
-	const dir = scratchDir(t);
-	mkdirSync(join(dir, 'cwd'));
-	const { stderr } = await runToEnd(['serve', '--listen', '256.0.0.1:0', '--data', join(dir, 'data'), '--cwd', join(dir, 'cwd'), '--sandbox']);
-	return /agents are in a sandbox/.test(stderr) || t.diagnostic('this kernel has no Landlock');
-}
-
 /** A server in a directory of `user`'s own, whose agents do `script` and then what the file `requests` says. */
 async function start(t, { user = process.getuid(), args = [], script = '' }) {
 	const dir = scratchDir(t);
@@ -125,7 +119,7 @@ const users = isRoot ? [['root', 0], ['another user', NOBODY]] : [['this user', 
 const probes = [...users.map(([name, user]) => [name, { user }, []]), ...users.slice(-1).map(([name, user]) => [`${name}, with user namespaces`, { user, args: ['--sandbox-user-namespaces'] }, ['namespace']])];
 for (const [name, options, wanted] of probes) {
 	test(`as ${name}: nothing that an agent does to the number of a process has an effect, and it reaches nothing that is no file`, async (t) => {
-		if (!(await hasLandlock(t))) {
+		if (!(await landlock(t))) {
 			return;
 		}
 		const { server, cwd, dir } = await start(t, { ...options, script: '[ ! -f targets ] || python3 probe.py targets found.agent socket' });
@@ -168,7 +162,7 @@ const PAGE = '<p id=x></p><script>x.textContent = 6 * 7 + " calculated"</script>
 const browse = (...flags) => `printf '%s' '${PAGE}' >page.html; ${CHROMIUM} --disable-gpu --headless ${flags.join(' ')} --user-data-dir="$PWD/profile" --dump-dom "file://$PWD/page.html" 2>log; echo $?; tail -n 3 log`;
 
 test('git, npm, node and what sets its own limits run in the sandbox', async (t) => {
-	if (!(await hasLandlock(t))) {
+	if (!(await landlock(t))) {
 		return;
 	}
 	const said = await runCommand(t, {}, `set -e; export npm_config_cache="$PWD/.npm" npm_config_update_notifier=false
@@ -183,7 +177,7 @@ test('git, npm, node and what sets its own limits run in the sandbox', async (t)
 });
 
 test('Chromium runs without its own sandbox, and with it where user namespaces are allowed', async (t) => {
-	if (!CHROMIUM || !(await hasLandlock(t))) {
+	if (!CHROMIUM || !(await landlock(t))) {
 		return;
 	}
 	assert.match(await runCommand(t, {}, browse('--no-sandbox')), /42 calculated/);
@@ -196,7 +190,7 @@ test('user namespaces are refused to a server that runs as root, and need --sand
 	mkdirSync(join(dir, 'cwd'));
 	const serve = (...args) => runToEnd(['serve', '--listen', '127.0.0.1:0', '--data', join(dir, 'data'), '--cwd', join(dir, 'cwd'), '--sandbox-user-namespaces', ...args]);
 	assert.match((await serve()).stderr, /--sandbox-user-namespaces need --sandbox/);
-	if (isRoot && (await hasLandlock(t))) {
+	if (isRoot && (await landlock(t))) {
 		const { code, stderr } = await serve('--sandbox');
 		assert.notEqual(code, 0);
 		assert.match(stderr, /because the server runs as root/);

@@ -3,8 +3,8 @@
 // watched all the time, who lost the connection 20 times, who comes later and who comes after a crash see the same.
 
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { expectedOf, recordedAgents } from '../support/acp_recording.mjs';
 import { assertWhole } from '../support/blocks.mjs';
@@ -13,6 +13,7 @@ import { assertSameText, logText, readLog, withoutText } from '../support/log.mj
 import { Observer } from '../support/observer.mjs';
 import { partOf } from '../support/part.mjs';
 import { randomNumbers } from '../support/recording.mjs';
+import { landlock } from '../support/sandbox.mjs';
 import { Server, replayAgent, runToEnd, scratchDir } from '../support/server.mjs';
 
 const SPEED = 10;
@@ -27,11 +28,15 @@ const FORMATS = {
 const TURNING = ['user_prompt', 'permission_request', 'turn_end'];
 const LONG_MS = 60_000; // a recorded silence, or the time that the server gives an agent after a cancel
 
-/** A server whose next agent plays what `choose` was given last. */
+/** A server whose next agent plays what `choose` was given last, in the sandbox where there is one. */
 async function startServer(t) {
 	const dir = scratchDir(t);
-	const script = join(dir, 'agent.sh');
-	const server = await Server.start(t, { agent: `. ${script}` });
+	const cwd = join(dir, 'cwd');
+	const script = join(cwd, 'agent.sh');
+	mkdirSync(cwd);
+	const read = [dirname(replayAgent()), ...new Set(recordings.map(({ path }) => dirname(path)))];
+	const sandbox = (await landlock(t)) ? ['--sandbox', ...read.flatMap((path) => ['--sandbox-read', path])] : [];
+	const server = await Server.start(t, { dataDir: join(dir, 'data'), cwd, agent: `. ${script}`, args: sandbox });
 	const choose = ({ path, proc }) => writeFileSync(script, `exec ${replayAgent()} --speed ${SPEED} --proc ${proc} '${path}'\n`);
 	return { server, choose };
 }

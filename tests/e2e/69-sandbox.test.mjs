@@ -7,24 +7,11 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Observer } from '../support/observer.mjs';
+import { landlock } from '../support/sandbox.mjs';
 import { Server, binary, demoAgent, runToEnd, scratchDir } from '../support/server.mjs';
 import { defer, eventually } from '../support/wait.mjs';
 
 const CASES = fileURLToPath(new URL('../unit/acp_agent_cases.sh', import.meta.url));
-
-/** The version of the kernel's Landlock, as the server says; 0: it has none, and is asserted to say so. */
-async function landlock(t) {
-	const dir = scratchDir(t);
-	mkdirSync(join(dir, 'cwd'));
-	const { code, stderr } = await runToEnd(['serve', '--listen', '256.0.0.1:0', '--data', join(dir, 'data'), '--cwd', join(dir, 'cwd'), '--sandbox']);
-	assert.notEqual(code, 0);
-	const version = /agents are in a sandbox \(Landlock (\d+)\)/.exec(stderr)?.[1];
-	if (!version) {
-		assert.match(stderr, /--sandbox needs Landlock, which this kernel does not have/);
-		t.diagnostic('this kernel has no Landlock: only the refusal was tested');
-	}
-	return Number(version ?? 0);
-}
 
 /** Each line tries something, and is reported as `NAME yes` or `NAME no`. */
 const PROBES = `
