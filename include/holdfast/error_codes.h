@@ -17,6 +17,7 @@
 	CODE("bad_session_id", 400)         \
 	CODE("unknown_type", 400)           \
 	CODE("unsupported", 400)            \
+	CODE("unsupported_media_type", 415) \
 	CODE("forbidden_origin", 403)       \
 	CODE("forbidden_host", 403)         \
 	CODE("unauthorized", 401)           \

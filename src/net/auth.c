@@ -3,7 +3,7 @@
  * allows its origin: neither by connecting to us (checked by Origin), nor through a name that an
  * attacker resolves to 127.0.0.1 (checked by Host; "DNS rebinding").
  */
-#include "http_internal.h"
+#include "raw_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +104,29 @@ static bool is_of_another_site(const struct http_head *head, bool is_api)
 	bool is_link = strcmp(mode, "navigate") == 0 && strcmp(dest, "document") == 0 &&
 		       head->method == HTTP_GET && !is_api;
 	return is_foreign && !is_link;
+}
+
+/** Whether a browser sends this for a page of another origin, or for a form. */
+static bool is_of_page(const struct conn *conn)
+{
+	char site[16] = "";
+	char mode[16] = "";
+	http_head_copy(conn->http->head, "sec-fetch-site", site, sizeof(site));
+	http_head_copy(conn->http->head, "sec-fetch-mode", mode, sizeof(mode));
+	return conn->http->is_foreign || strcmp(site, "cross-site") == 0 ||
+	       strcmp(site, "same-site") == 0 || strcmp(mode, "navigate") == 0;
+}
+
+bool auth_refuses_body(const struct conn *conn)
+{
+	char type[64] = "";
+	if (conn->http->framing.body == HTTP_NO_BODY || http_is_stream(conn) ||
+		http_is_upload(conn) || raw_is_path(conn->http->path) || !is_of_page(conn)) {
+		return false;
+	}
+	http_head_copy(conn->http->head, "content-type", type, sizeof(type));
+	type[strcspn(type, "; \t")] = '\0';
+	return strcasecmp(type, "application/json") != 0;
 }
 
 bool auth_is_passed_on(const struct http_head *head)

@@ -83,6 +83,9 @@ void http_admit(struct conn *conn)
 	} else if (conn->http->method == HTTP_OTHER) {
 		http_refuse_with(conn, 501, "", "not_implemented",
 			"this server does not know the method of the request");
+	} else if (auth_refuses_body(conn)) {
+		http_refuse(conn, "unsupported_media_type",
+			"from a page of another origin, or from a form, a body needs the content-type application/json");
 	} else if (is_large) {
 		http_refuse_size(conn);
 	} else if (http_needs_token(conn) && !ws_is_asked_for(conn->http->head)) {

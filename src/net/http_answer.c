@@ -29,6 +29,7 @@ static const char *status_text(unsigned status)
 		{410, "Gone"},
 		{413, "Content Too Large"},
 		{414, "URI Too Long"},
+		{415, "Unsupported Media Type"},
 		{416, "Range Not Satisfiable"},
 		{421, "Misdirected Request"},
 		{426, "Upgrade Required"},
@@ -111,9 +112,7 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 }
 
 /* Sent with every answer of the API: a browser must not cache it, nor show it as a page. */
-#define API_RULES                     \
-	"cache-control: no-store\r\n" \
-	"content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n"
+#define API_RULES "cache-control: no-store\r\n" CONTENT_OF_OTHERS
 
 /** `type` is NULL if the answer has no body. */
 static void respond_api(struct conn *conn, unsigned status, const char *type, const char *headers,
@@ -188,16 +187,18 @@ bool http_takes_gzip(const struct conn *conn)
 	       http_head_has_word(conn->http->head, "accept-encoding", "gzip");
 }
 
+#define PAGE_RULES "content-disposition: attachment\r\nvary: accept-encoding\r\n"
+
 void http_respond_page(struct conn *conn, const struct buffer *json)
 {
 	struct buffer packed = {0};
 	if (json->len < DEFLATE_MIN || !http_takes_gzip(conn)) {
-		http_respond_with(conn, 200, "vary: accept-encoding\r\n", json->data, json->len);
+		http_respond_with(conn, 200, PAGE_RULES, json->data, json->len);
 		return;
 	}
 	deflate_gzip(conn->server->deflater, json->data, json->len, &packed);
-	http_respond_with(conn, 200, "content-encoding: gzip\r\nvary: accept-encoding\r\n",
-		packed.data, packed.len);
+	http_respond_with(
+		conn, 200, "content-encoding: gzip\r\n" PAGE_RULES, packed.data, packed.len);
 	buffer_finish(&packed);
 }
 

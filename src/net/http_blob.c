@@ -272,8 +272,7 @@ static void handle_opened(void *arg, int fd, const struct blob *blob)
 		return;
 	}
 	buffer_printf(&headers,
-		"cache-control: no-store\r\n"
-		"content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox\r\n"
+		"cache-control: no-store\r\n" CONTENT_OF_OTHERS
 		"content-type: %s\r\ncontent-disposition: %s\r\naccept-ranges: bytes\r\n",
 		blob->mime_type, blob_type_is_safe(blob->mime_type) ? "inline" : "attachment");
 	if (range.state == RANGE_GOOD) {

@@ -52,9 +52,7 @@ static uint64_t cursor_now(const struct conn *conn, uint64_t least)
  * Only the client itself may cache a page, and must revalidate it: what it shows depends on the
  * token.
  */
-#define DS_HEADERS                             \
-	"cache-control: private, no-cache\r\n" \
-	"content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n"
+#define DS_HEADERS "cache-control: private, no-cache\r\n" FILE_OF_OTHERS
 
 static void append_position(
 	const struct conn *conn, struct buffer *out, uint64_t seq, bool is_up_to_date)
@@ -430,8 +428,8 @@ static void begin_stream(struct conn *conn, struct ds_read *read, const struct l
 static void answer_head(struct conn *conn)
 {
 	struct buffer headers = {0};
-	buffer_append_str(
-		&headers, "cache-control: no-store\r\ncontent-type: application/json\r\n");
+	buffer_append_str(&headers,
+		"cache-control: no-store\r\n" FILE_OF_OTHERS "content-type: application/json\r\n");
 	append_position(conn, &headers, channel_of(conn)->max_seq, true);
 	http_respond_file(conn, 200, buffer_cstr(&headers), NULL, 0, 0);
 	buffer_finish(&headers);

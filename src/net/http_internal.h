@@ -185,6 +185,15 @@ bool http_ds_refuse(struct conn *conn, const char *code, const char *message);
 /* http_raw.c */
 /** Serves raw streams, below /v1/stream/. */
 void http_route_raw(struct conn *conn);
+/*
+ * Sent with all bytes that may come from others: agents, producers, whoever writes to a raw stream.
+ * Where a browser shows them as a document, that is a document of no origin, without scripts and
+ * forms.
+ */
+#define CONTENT_OF_OTHERS \
+	"content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox\r\n"
+/* The same where no page plays or shows it inline. */
+#define FILE_OF_OTHERS CONTENT_OF_OTHERS "content-disposition: attachment\r\n"
 /** Whether the path is that of a raw stream and pages of every origin may use it. */
 bool http_is_open(const struct conn *conn);
 /** Answers a CORS preflight for the path of a raw stream. */
@@ -303,7 +312,7 @@ void http_drain_sse(struct conn *conn);
 
 /* http_stream.c */
 /** Whether the body is events, one on each line. */
-bool http_is_stream(struct conn *conn);
+bool http_is_stream(const struct conn *conn);
 void http_stream_begin(struct conn *conn);
 void http_stream_take(struct conn *conn, const char *bytes, size_t len);
 void http_stream_end(struct conn *conn);

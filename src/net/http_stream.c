@@ -21,7 +21,7 @@ struct event_stream {
 	struct refusal refusal; /* code NULL: none */
 };
 
-bool http_is_stream(struct conn *conn)
+bool http_is_stream(const struct conn *conn)
 {
 	char type[64];
 	size_t len = strlen(conn->http->path);

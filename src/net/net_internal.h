@@ -505,6 +505,11 @@ bool client_is_proxy(
  */
 const char *auth_check(
 	struct conn *conn, const struct http_head *head, bool is_api, const char **ret_why);
+/**
+ * Whether the request comes from a page of another origin, or from a form, with a body that such a
+ * page can send without asking (CORS): only JSON, which needs a preflight, is taken from there.
+ */
+bool auth_refuses_body(const struct conn *conn);
 /** Whether a browser or proxy passed the request on, so that the peer is not its sender. */
 bool auth_is_passed_on(const struct http_head *head);
 

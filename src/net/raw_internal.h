@@ -37,7 +37,7 @@ struct http_raw {
 
 /* http_raw.c */
 /** Headers of all answers about a stream; each adds its own cache-control. */
-#define RAW_HEADERS "content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n"
+#define RAW_HEADERS FILE_OF_OTHERS
 /** Creates the state of a request about the stream `name`, as conn->http->raw. */
 struct http_raw *raw_begin(struct conn *conn, const char *name);
 /** Refuses the request as `result` says. Returns false if it is not a failure. */

@@ -204,6 +204,34 @@ for (const [name, options] of Object.entries(SERVERS)) {
 	});
 }
 
+test("with --auth off and streams of every origin: a stream that is a page with a form cannot prompt", async (t) => {
+	const v = await victim(t, { auth: false, args: ['--allow-origin', '*'] });
+	const { port } = await startSite(t);
+	const before = await stateOf(v);
+	const page = await v.context.newPage();
+	await page.goto(`http://evil.test:${port}/`);
+	const prompt = JSON.stringify({ id: 'c', trigger: 'submit-message', messages: [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'Theirs.' }] }], more: '' });
+	const form = (action, text) => `<form method=post enctype=text/plain action=${action}><input type=hidden name='${text.slice(0, -2)}' value='${text.slice(-2)}'><button>Go</button></form>`;
+	const body = `<!doctype html>${form('/api/ai/secret', prompt)}${form('/api/sessions/secret/events', '{"type":"x-note","data":{"theirs":1},"key":"theirs"}')}`;
+	for (const type of ['text/html', 'application/xhtml+xml', 'image/svg+xml', 'text/plain']) {
+		const url = `${v.server.url}/v1/stream/${type}`;
+		const status = await page.evaluate(async ([url, type, body]) => (await fetch(url, { method: 'PUT', body, headers: { 'content-type': type } })).status, [url, type, body]);
+		assert.equal(status, 201, 'pages of every origin write streams');
+		const [popup] = await Promise.all([page.waitForEvent('popup'), page.evaluate((url) => void window.open(url), url)]);
+		const saved = new Promise((done) => popup.on('download', () => done('saved')));
+		const shown = popup.waitForSelector('button').then(() => 'shown', () => 'nothing');
+		if (await Promise.race([saved, shown]) === 'shown') {
+			for (const n of [0, 1]) {
+				await popup.goto(url);
+				const [answer] = await Promise.all([popup.waitForResponse((response) => response.request().method() === 'POST'), popup.locator('button').nth(n).click()]);
+				await answer.finished();
+			}
+		}
+		assert.deepEqual(await stateOf(v), before, type);
+		assert.equal(await saved, 'saved', 'it is a file');
+	}
+});
+
 /** Who the page says it is, by its own two halves. */
 function whoIs(page) {
 	return page.evaluate(async () => {
