@@ -38,7 +38,9 @@ void diag_clean(struct buffer *out, const char *text, size_t len)
 		size_t n = diag_unsafe(text + i, len - i);
 		bool is_cut;
 		if (n == 1 && text[i] == 0x1b) {
+			/* One without an end does not take our own words behind it with it. */
 			n = terminal_sequence_length(text + i, len - i, &is_cut);
+			n = is_cut ? 1 : n;
 		} else if (n == 1) {
 			buffer_append_char(out, (unsigned char)text[i] < 0x80 ? ' ' : '?');
 		}

@@ -94,6 +94,10 @@ static void hidden_characters_are_left_out(void **state)
 	diag_clean(&out, dirty, sizeof(dirty) - 1);
 	assert_string_equal(buffer_cstr(&out), "ab\u200d\u00e9");
 	buffer_clear(&out);
+	diag_clean(&out, "a\x1b]0; is ours", 13);
+	diag_clean(&out, "\x1b[1; 2", 6);
+	assert_string_equal(buffer_cstr(&out), "a]0; is ours[1; 2");
+	buffer_clear(&out);
 	diag_clean_json(&out, json, sizeof(json) - 1);
 	assert_string_equal(buffer_cstr(&out),
 		"{\"a\\u009b\":\"\\u202e\\u007f\\udb40\\udc41\u00e9\u200d\\n\"}");
