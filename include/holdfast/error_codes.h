@@ -67,6 +67,8 @@
 	CODE("not_ready", 503)              \
 	CODE("shutting_down", 503)          \
 	CODE("owner_unreachable", 503)      \
+	CODE("session_damaged", 503)        \
+	CODE("keys_damaged", 503)           \
 	CODE("already_resolved", 409)       \
 	CODE("unknown_request", 409)        \
 	CODE("not_prompting", 400)          \

@@ -94,8 +94,11 @@ bool session_table_close(struct session_table *table);
  * session_hold(), an observer, a wait or a host keeps the session in memory.
  */
 struct session *session_table_get(struct session_table *table, const char *id, size_t len);
-/** Whether a session with this id exists that cannot be read now; the store keeps trying. */
-bool session_table_is_unreadable(const struct session_table *table, const char *id, size_t len);
+/** See store_absence() and store_delete_damaged(). */
+enum store_absence session_table_absence(
+	const struct session_table *table, const char *id, size_t len);
+int session_table_delete_damaged(
+	struct session_table *table, const char *id, struct place_wait *wait);
 /** See store_is_shared(), store_seek() and store_node_key(). */
 bool session_table_is_shared(const struct session_table *table);
 void session_table_seek(struct session_table *table, const char *id, struct place_wait *wait);

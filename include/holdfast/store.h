@@ -241,15 +241,20 @@ size_t store_backlog(const struct store *store);
 
 /**
  * Makes a session: gathers its RECORD_CREATE, with this data. Its folder is made once that is
- * durable. Returns the record's lsn, -EEXIST if a session that cannot be read now has this id, or
+ * durable. Returns the record's lsn, -EEXIST if a session that is not STORE_PRESENT has this id, or
  * another negative errno.
  */
 int64_t store_create_session(struct store *store, const char *id, uint64_t epoch,
 	int64_t created_at, const char *data, size_t len, struct session_log **ret_log);
 /** The log of the session with this id, or NULL. */
 struct session_log *store_get_session(const struct store *store, const char *id, size_t len);
-/** Whether a session with this id exists that cannot be read now; the store keeps trying. */
-bool store_is_left_out(const struct store *store, const char *id, size_t len);
+/** Why a session that exists has no log here. */
+enum store_absence {
+	STORE_PRESENT, /* it has one, or there is no such session here */
+	STORE_UNREADABLE, /* it cannot be read now; the store keeps trying */
+	STORE_DAMAGED, /* it is damaged: until it is repaired, or deleted */
+};
+enum store_absence store_absence(const struct store *store, const char *id, size_t len);
 size_t store_count_sessions(const struct store *store);
 
 /* --- several servers (nodes) on one store --- */
@@ -285,6 +290,11 @@ bool store_has_lease(const struct store *store);
 void store_seek(struct store *store, const char *id, struct place_wait *wait);
 /** Accepts a wait that is not in use (zeroed, or done). */
 void place_wait_cancel(struct place_wait *wait);
+/**
+ * Deletes a session that is STORE_DAMAGED, durably; `wait` gets the status, and is not used if the
+ * result is negative: -ENOENT if there is none, -EBUSY if it is being deleted.
+ */
+int store_delete_damaged(struct store *store, const char *id, struct place_wait *wait);
 /**
  * Before this node stops: makes everything durable and lets other nodes take over its sessions.
  * Inputs are refused from then on; what is in memory can still be read. Blocks for as long as the

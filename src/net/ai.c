@@ -285,7 +285,7 @@ static void make_door(struct conn *conn)
 
 static void ai_open(struct conn *conn)
 {
-	if (ws_refuse_unreadable(conn)) {
+	if (ws_refuse_absent(conn)) {
 		return;
 	}
 	struct session *session = conn_find_session(conn);

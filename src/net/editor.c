@@ -309,8 +309,7 @@ static struct session *find_session(struct conn *conn, const char *id, struct re
 	struct session_table *sessions = conn->server->sessions;
 	struct session *session =
 		conn_sees(conn, id) ? session_table_get(sessions, id, strlen(id)) : NULL;
-	if (conn_sees(conn, id) && session_table_is_unreadable(sessions, id, strlen(id))) {
-		refuse(refusal, "storage_failed", SESSION_UNREADABLE);
+	if (conn_sees(conn, id) && conn_session_is_absent(conn, id, strlen(id), refusal)) {
 		return NULL;
 	}
 	if (!session && conn_sees(conn, id) && !server_may(conn->server->life, MAY_JUDGE)) {

@@ -249,10 +249,11 @@ static void route_blob(struct conn *conn, struct session *session)
 
 /**
  * Whether the id in a path is valid, the token can see the session, and the server can read it;
- * refuses the request if not.
+ * refuses the request if not. A damaged session can still be deleted.
  */
-static bool may_see(struct conn *conn, const char *id, size_t len)
+static bool may_see(struct conn *conn, const char *id, size_t len, const char *rest)
 {
+	struct refusal refusal = {0};
 	if (!session_id_is_valid(id, len)) {
 		http_refuse(conn, "bad_session_id",
 			"a session id matches [A-Za-z0-9._-]{1,128} and does not begin with a dot");
@@ -264,8 +265,10 @@ static bool may_see(struct conn *conn, const char *id, size_t len)
 		http_refuse_no_session(conn);
 		return false;
 	}
-	if (session_table_is_unreadable(conn->server->sessions, id, len)) {
-		http_refuse(conn, "storage_failed", SESSION_UNREADABLE);
+	if (conn_session_is_absent(conn, conn->session_id, len, &refusal)) {
+		if (*rest || conn->http->method != HTTP_DELETE || !http_delete_damaged(conn)) {
+			http_refuse(conn, refusal.code, refusal.message);
+		}
 		return false;
 	}
 	return true;
@@ -480,7 +483,7 @@ void http_route(struct conn *conn)
 		}
 		return;
 	}
-	if (id && *id && !may_see(conn, id, len)) {
+	if (id && *id && !may_see(conn, id, len, rest)) {
 		return;
 	}
 	if (!route) {

@@ -128,6 +128,10 @@ int conn_create_session(struct conn *conn, const struct session_request *request
 	if (id && !conn_sees(conn, id)) {
 		return refuse(refusal, "forbidden", "the token is not for a session of this id");
 	}
+	if (id && conn_session_is_absent(conn, id, strlen(id), refusal) &&
+		strcmp(refusal->code, "session_damaged") == 0) {
+		return -EINVAL;
+	}
 	enum limit limit = session_room_for_another(sessions, conn->grant->sub);
 	if (limit != LIMIT_NONE) {
 		return refuse_limit(refusal, limit, TOO_MANY_SESSIONS);

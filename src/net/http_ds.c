@@ -479,10 +479,11 @@ void http_route_ds(struct conn *conn)
 	}
 	memcpy(conn->session_id, id, len + 1);
 	struct session *session = session_table_get(conn->server->sessions, id, len);
+	struct refusal refusal = {0};
 	if (!conn_sees(conn, id)) {
 		http_refuse_no_session(conn);
-	} else if (session_table_is_unreadable(conn->server->sessions, id, len)) {
-		http_refuse(conn, "storage_failed", SESSION_UNREADABLE);
+	} else if (conn_session_is_absent(conn, id, len, &refusal)) {
+		http_refuse(conn, refusal.code, refusal.message);
 	} else if (session ? !session_is_there(session) : !node_mirror_channel(conn)) {
 		http_refuse_no_session(conn);
 	} else {

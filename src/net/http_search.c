@@ -401,7 +401,7 @@ static bool open_session(struct search *search, const char *id, uint64_t to)
 		return false;
 	}
 	memmove(search->id, id, len + 1);
-	if (session_table_is_unreadable(sessions, id, len)) {
+	if (session_table_absence(sessions, id, len) != STORE_PRESENT) {
 		end_unread(search);
 		return false;
 	}

@@ -575,11 +575,16 @@ void conn_refuse_later(struct conn *conn, const struct refusal *refusal);
 void conn_refuse_storage(
 	struct conn *conn, const char *request, enum error_about about, const char *id, int status);
 
+/* absent.c */
+/** Whether a session exists that is not served; `refusal` says why. */
+bool conn_session_is_absent(
+	const struct conn *conn, const char *id, size_t len, struct refusal *refusal);
+/** Deletes the damaged session of the request and answers. Returns false if it is not damaged. */
+bool http_delete_damaged(struct conn *conn);
+/** If the session exists but is not served, refuses and closes the socket and returns true. */
+bool ws_refuse_absent(struct conn *conn);
+
 /* ws_observer.c */
-#define SESSION_UNREADABLE \
-	"the session cannot be read from the server's disk; the server keeps trying, so come back later"
-/** If the session exists but cannot be read, refuses and closes the socket and returns true. */
-bool ws_refuse_unreadable(struct conn *conn);
 /** What its observers have of its query, its token and its name. Borrows from the connection. */
 struct observer_config ws_observer_config(const struct conn *conn);
 /** Sends an observer who is present, if it watches that and it has changed. */

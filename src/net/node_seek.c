@@ -32,7 +32,7 @@ bool conn_may_be_elsewhere(const struct conn *conn, const char *id, size_t len)
 {
 	struct session_table *sessions = conn->server->sessions;
 	return session_table_is_shared(sessions) && !session_table_get(sessions, id, len) &&
-	       !session_table_is_unreadable(sessions, id, len);
+	       session_table_absence(sessions, id, len) == STORE_PRESENT;
 }
 
 static void seek(struct conn *conn, void (*done)(struct place_wait *wait, int status,

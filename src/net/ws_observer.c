@@ -269,18 +269,6 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 
 /* --- lifecycle --- */
 
-bool ws_refuse_unreadable(struct conn *conn)
-{
-	bool is_unreadable =
-		!conn->ws->refused && session_table_is_unreadable(conn->server->sessions,
-					      conn->session_id, strlen(conn->session_id));
-	if (is_unreadable) {
-		conn_send_error(conn, "storage_failed", SESSION_UNREADABLE);
-		conn_close(conn, 1011, "storage_failed");
-	}
-	return is_unreadable;
-}
-
 enum metric ws_observer_metric(const struct conn *conn)
 {
 	return conn->sse ? METRIC_OBSERVERS_SSE : METRIC_OBSERVERS;
@@ -299,7 +287,7 @@ struct observer_config ws_observer_config(const struct conn *conn)
 
 static void observer_open(struct conn *conn)
 {
-	if (ws_refuse_unreadable(conn)) {
+	if (ws_refuse_absent(conn)) {
 		return;
 	}
 	struct session *session = conn_find_session(conn);

@@ -129,7 +129,7 @@ static void producer_open(struct conn *conn)
 		conn_close(conn, WS_CLOSE_POLICY, "forbidden");
 		return;
 	}
-	if (ws_refuse_unreadable(conn)) {
+	if (ws_refuse_absent(conn)) {
 		return;
 	}
 	const struct session *had = session_table_get(

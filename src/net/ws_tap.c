@@ -98,7 +98,7 @@ static void tap_open(struct conn *conn)
 	conn->tap = xcalloc(1, sizeof(*conn->tap));
 	list_init(&conn->tap->viewers);
 	conn->tap->by_number = hash_create();
-	if (ws_refuse_unreadable(conn)) {
+	if (ws_refuse_absent(conn)) {
 		return;
 	}
 	struct session *session = conn_find_session(conn);

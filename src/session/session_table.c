@@ -366,9 +366,16 @@ struct session *session_table_get(struct session_table *table, const char *id, s
 	return session ? session : log ? wake(table, log) : NULL;
 }
 
-bool session_table_is_unreadable(const struct session_table *table, const char *id, size_t len)
+enum store_absence session_table_absence(
+	const struct session_table *table, const char *id, size_t len)
 {
-	return store_is_left_out(table->store, id, len);
+	return store_has_lease(table->store) ? store_absence(table->store, id, len) : STORE_PRESENT;
+}
+
+int session_table_delete_damaged(
+	struct session_table *table, const char *id, struct place_wait *wait)
+{
+	return store_delete_damaged(table->store, id, wait);
 }
 
 bool session_table_is_shared(const struct session_table *table)

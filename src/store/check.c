@@ -125,8 +125,9 @@ static int check_all(struct check *check, const char *session)
 	if (r < 0) {
 		return r;
 	}
+	bool is_aside = check_aside(check, session);
 	if (session && !has_session(check, session)) {
-		return -ENOENT;
+		return is_aside ? 0 : -ENOENT;
 	}
 	r = check_journal(check);
 	check_tell(check);

@@ -120,6 +120,10 @@ void check_blobs(struct check *check, const char *id);
 void check_blob_bytes(
 	struct check *check, const char *place, const char *file, const void *bytes, size_t len);
 
+/* check_aside.c */
+/** Checks the folders of one session in set-aside/, or all. Returns whether there are some. */
+bool check_aside(struct check *check, const char *session);
+
 /* check_session.c */
 void check_session(struct check *check, const char *id);
 

@@ -161,7 +161,7 @@ static void begin_anew(struct store *store)
 	}
 	store_room_begin(store);
 	blob_files_begin(store);
-	repair_count_set_aside(store);
+	set_aside_note_all(store);
 }
 
 static int embedded_open(struct store *store, const struct store_place *place, char **ret_why)
@@ -252,9 +252,7 @@ static int64_t embedded_append(struct session_log *log, const struct record *rec
 	/* The lock ensures that a data directory has one server: no fence is ever outdated. */
 	const struct store *store = log->store;
 	if (record->kind == RECORD_CREATE &&
-		(left_out_has(store, record->id, record->id_len) ||
-			hash_get(store->leftovers, record->id, record->id_len) ==
-				&store->leftovers)) {
+		store_absence(store, record->id, record->id_len) != STORE_PRESENT) {
 		return -EEXIST; /* its folder exists and is kept */
 	}
 	int64_t lsn = journal_append(&log->store->journal, record);
@@ -286,6 +284,7 @@ const struct store_engine store_embedded = {
 	.now = store_clock_now,
 	.prune = prune_look,
 	.is_left_out = left_out_has,
+	.delete_aside = set_aside_delete,
 	.blob_write = blob_file_write,
 	.blob_keep = blob_file_keep,
 	.blob_drop = blob_file_drop,

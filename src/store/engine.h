@@ -58,6 +58,8 @@ struct log_read {
 	struct page_render render;
 };
 
+struct aside;
+
 struct store_engine {
 	/**
 	 * Makes a log for each session with session_log_new(), gives the owner its records with
@@ -110,10 +112,16 @@ struct store_engine {
 	/** See session_log_change_epoch(). Blocks. */
 	int (*change_epoch)(
 		struct session_log *log, uint64_t epoch, int64_t ts, const struct buffer *snapshot);
-	/** See store_now(), store_prune() and store_is_left_out(). */
+	/** See store_now() and store_prune(). */
 	int64_t (*now)(struct store *store);
 	void (*prune)(struct store *store);
+	/** Whether a session with this id is STORE_UNREADABLE. */
 	bool (*is_left_out)(const struct store *store, const char *id, size_t len);
+	/**
+	 * Deletes a damaged session, durably. Called on any thread while store->jobs counts the
+	 * work; blocks. -EAGAIN: not now.
+	 */
+	int (*delete_aside)(struct store *store, const struct aside *aside);
 	/** See store_seek() and store_node_key(); NULL: the engine is never shared. */
 	void (*seek)(struct store *store, const char *id, struct place_wait *wait);
 	const unsigned char *(*node_key)(const struct store *store);

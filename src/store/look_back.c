@@ -220,6 +220,7 @@ static void come_home(struct homecoming *home)
 		return;
 	}
 	left_out_remove(store, home->id);
+	aside_move_all(&home->shadow, store);
 	if (home->shadow.has_leftover) {
 		store->has_leftover = true;
 		hash_put(store->leftovers, home->id, strlen(home->id), &store->leftovers);
@@ -246,6 +247,7 @@ static void home_done(uv_work_t *work, int status)
 	recovery_finish(&home->rec);
 	log_table_finish(&home->shadow.by_id);
 	left_out_forget(&home->shadow);
+	aside_finish(&home->shadow);
 	hash_destroy(home->shadow.leftovers);
 	forget(&home->records);
 	free(home->why);
@@ -273,6 +275,7 @@ void look_back_for(struct store *store, const char *id)
 		.found_segment = store->found_segment,
 		.leftovers = hash_create(),
 		.left_out = hash_create(),
+		.aside = hash_create(),
 		.opening = true};
 	shadow->journal.dir_fd = store->journal.dir_fd;
 	log_table_init(&shadow->by_id);

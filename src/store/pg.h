@@ -318,11 +318,8 @@ struct pg_taken {
 int pg_take(
 	struct pg_conn *conn, const struct pg_wish *wish, struct pg_taken *taken, char **ret_why);
 void pg_taken_finish(struct pg_taken *taken);
-/**
- * Makes logs of the sessions. While the store opens, a damaged one fails the call with -EBADMSG and
- * the reason in *ret_why (caller frees); later it is logged and left out.
- */
-int pg_adopt(struct pg *pg, const struct pg_taken *taken, char **ret_why);
+/** Makes logs of the sessions. A damaged one is logged and noted: see aside.c. */
+void pg_adopt(struct pg *pg, const struct pg_taken *taken);
 /** Replays the rows from `first` to before `end`, which are records of this log. */
 int pg_replay(struct session_log *log, const PGresult *records, int first, int end);
 

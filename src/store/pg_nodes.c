@@ -193,7 +193,6 @@ bool pg_nodes_may_take(const struct pg *pg)
 int pg_nodes_land(struct pg *pg, const char *owner, int status, struct pg_taken *taken)
 {
 	struct pg_nodes *nodes = pg->nodes;
-	char *why = NULL;
 	if (!pg_nodes_is(nodes, owner)) {
 		status = status < 0 ? status : -EAGAIN; /* they become free with the old lease */
 	} else if (status == -EINPROGRESS ||
@@ -204,7 +203,7 @@ int pg_nodes_land(struct pg *pg, const char *owner, int status, struct pg_taken 
 		for (int row = 0; row < PQntuples(taken->sessions); row++) {
 			remove_unsure(nodes, pg_get_bigint(taken->sessions, row, 0));
 		}
-		pg_adopt(pg, taken, &why);
+		pg_adopt(pg, taken);
 	}
 	pg_taken_finish(taken);
 	return status;
@@ -322,7 +321,9 @@ int pg_nodes_enter(struct pg *pg, char **ret_why)
 	pg_place_begin(pg);
 	r = r < 0 || !pg->nodes->address ? r : read_key(pg, ret_why);
 	r = r < 0 ? r : pg_take(&pg->conn, &all, &taken, ret_why);
-	r = r < 0 ? r : pg_adopt(pg, &taken, ret_why);
+	if (r == 0) {
+		pg_adopt(pg, &taken);
+	}
 	pg_taken_finish(&taken);
 	if (r < 0) {
 		pg_nodes_leave(pg); /* so that nobody has to wait for its end */
@@ -358,6 +359,7 @@ static void let_go(struct pg *pg, const char *why)
 	while (!list_empty(&store->logs)) {
 		store_fenced(list_entry(store->logs.next, struct session_log, link));
 	}
+	aside_forget_all(store);
 }
 
 /* --- the lease --- */

@@ -269,9 +269,9 @@ void pg_place_start_over(struct pg *pg)
 	while (!list_empty(&store->logs)) {
 		store_fenced(list_entry(store->logs.next, struct session_log, link));
 	}
+	aside_forget_all(store);
 	if (is_alone) {
-		char *why = NULL;
-		pg_adopt(pg, &taken, &why);
+		pg_adopt(pg, &taken);
 	}
 	pg_taken_finish(&taken);
 }

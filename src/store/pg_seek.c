@@ -82,11 +82,13 @@ static void seek_work(uv_work_t *work)
 static void end(struct pg_seek *seek)
 {
 	struct store *store = seek->pg->store;
-	if (store_get_session(store, seek->id, strlen(seek->id))) {
+	size_t len = strlen(seek->id);
+	if (store_get_session(store, seek->id, len) ||
+		store_absence(store, seek->id, len) != STORE_PRESENT) {
 		seek->status = 0;
 		seek->place = PLACE_HERE;
 	} else if (seek->status == 0 && seek->place == PLACE_HERE) {
-		seek->status = -EAGAIN; /* another node was quicker, or the session is damaged */
+		seek->status = -EAGAIN; /* another node was quicker */
 	}
 	while (!list_empty(&seek->waits)) {
 		struct place_wait *wait = list_entry(seek->waits.next, struct place_wait, link);

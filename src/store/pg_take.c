@@ -6,6 +6,7 @@
 #include "pg.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/requests.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -145,13 +146,6 @@ int pg_take(
 
 /* --- on the loop --- */
 
-static int refuse(char **ret_why, const char *id, const char *what)
-{
-	free(*ret_why);
-	*ret_why = xprintf("session %s in the database is damaged: %s", id, what);
-	return -EBADMSG;
-}
-
 static struct session_log *begin_log(
 	struct pg *pg, const PGresult *rows, int row, const char *id, struct metadata *meta)
 {
@@ -183,30 +177,42 @@ static struct session_log *begin_log(
 	return log;
 }
 
-/** Returns NULL and the reason if the session's metadata is damaged. */
-static struct session_log *make_log(struct pg *pg, const PGresult *rows, int row, char **ret_why)
+/** A session that cannot be made. Its rows stay as they are. */
+static int set_aside(struct pg *pg, const PGresult *rows, int row, int error, const char *what)
+{
+	char *id = xstrndup(PQgetvalue(rows, row, 1), (size_t)PQgetlength(rows, row, 1));
+	diag(DIAG_ERROR, "session %s in the database %s: %s", id,
+		error == -EBADMSG ? "is damaged" : "cannot be read", what);
+	aside_add(
+		pg->store, id, pg_get_bigint(rows, row, 0), (uint64_t)pg_get_bigint(rows, row, 3));
+	free(id);
+	return error;
+}
+
+static int make_log(struct pg *pg, const PGresult *rows, int row, struct session_log **ret_log)
 {
 	struct metadata meta = {0};
 	const char *why = NULL;
 	int r = 0;
-	struct session_log *log = NULL;
 	char *id = xstrndup(PQgetvalue(rows, row, 1), (size_t)PQgetlength(rows, row, 1));
 	struct session_log *other = store_get_session(pg->store, id, strlen(id));
 	if (other) {
 		store_fenced(other); /* being created here, but another server was first */
 	}
-	if (!PQgetisnull(rows, row, 7)) {
+	aside_remove(pg->store, id);
+	if (!session_id_is_valid(id, strlen(id))) {
+		why = "no session can have this name";
+		r = -EBADMSG;
+	} else if (!PQgetisnull(rows, row, 7)) {
 		r = metadata_parse(PQgetvalue(rows, row, 7), (size_t)PQgetlength(rows, row, 7), id,
 			pg->store->ops->facts, &meta, &why);
 	}
 	if (r == 0) {
-		log = begin_log(pg, rows, row, id, &meta);
-	} else {
-		refuse(ret_why, id, why);
+		*ret_log = begin_log(pg, rows, row, id, &meta);
 	}
 	metadata_finish(&meta);
 	free(id);
-	return log;
+	return r < 0 ? set_aside(pg, rows, row, r, why) : 0;
 }
 
 static int take_event(struct session_log *log, const PGresult *rows, int row)
@@ -233,18 +239,23 @@ static int take_events(struct session_log *log, const PGresult *rows, int first,
 	return r;
 }
 
+static struct record record_of(const struct session_log *log, const PGresult *records, int row)
+{
+	return (struct record){.kind = (enum record_kind)pg_get_bigint(records, row, 2),
+		.id = log->id,
+		.id_len = strlen(log->id),
+		.epoch = log->epoch,
+		.ts = pg_get_bigint(records, row, 3),
+		.data = PQgetvalue(records, row, 4),
+		.data_len = (size_t)PQgetlength(records, row, 4)};
+}
+
 int pg_replay(struct session_log *log, const PGresult *records, int first, int end)
 {
 	int r = 0;
 	struct pg_log *kept = pg_log_of(log);
 	for (int row = first; row < end && r == 0; row++) {
-		struct record record = {.kind = (enum record_kind)pg_get_bigint(records, row, 2),
-			.id = log->id,
-			.id_len = strlen(log->id),
-			.epoch = log->epoch,
-			.ts = pg_get_bigint(records, row, 3),
-			.data = PQgetvalue(records, row, 4),
-			.data_len = (size_t)PQgetlength(records, row, 4)};
+		const struct record record = record_of(log, records, row);
 		r = store_replay(log, &record);
 		kept->has_records = true;
 	}
@@ -278,44 +289,61 @@ static void drop_log(struct session_log *log)
 }
 
 /**
- * Makes a log of one session. `at` has the positions in the results of events and records, and is
- * moved behind the session's rows. Returns NULL and the reason if the session is damaged.
+ * The records of a session must be consecutive, end with the one that its row names, and be of
+ * formats that this program reads.
  */
-static struct session_log *adopt(
-	struct pg *pg, const struct pg_taken *taken, int row, int at[2], char **ret_why)
+static int check_records(const struct session_log *log, const PGresult *rows, int first, int end)
+{
+	int r = 0;
+	uint64_t n = log->last_record + 1 - (uint64_t)(end - first);
+	for (int row = first; row < end && r == 0; row++, n++) {
+		struct buffer what = {0};
+		struct record record = record_of(log, rows, row);
+		r = versions_tell_record(log->store->ops->is_foreign, &record, &what) ? -ENOTSUP
+		    : (uint64_t)pg_get_bigint(rows, row, 1) != n                      ? -EBADMSG
+										      : 0;
+		buffer_finish(&what);
+	}
+	return r;
+}
+
+/**
+ * Makes a log of one session. `at` has the positions in the results of events and records, and is
+ * moved behind the session's rows.
+ */
+static int adopt(struct pg *pg, const struct pg_taken *taken, int row, int at[2],
+	struct session_log **ret_log)
 {
 	int64_t sid = pg_get_bigint(taken->sessions, row, 0);
 	int first_event = at[0];
 	int first_record = at[1];
 	at[0] = end_of(taken->events, first_event, sid);
 	at[1] = end_of(taken->records, first_record, sid);
-	struct session_log *log = make_log(pg, taken->sessions, row, ret_why);
-	if (log && (take_events(log, taken->events, first_event, at[0]) < 0 ||
-			   replay(log, taken->records, first_record, at[1]) < 0)) {
-		refuse(ret_why, log->id, "its events or records do not fit together");
-		drop_log(log);
-		log = NULL;
+	int r = make_log(pg, taken->sessions, row, ret_log);
+	if (r < 0) {
+		return r;
 	}
-	return log;
+	r = take_events(*ret_log, taken->events, first_event, at[0]);
+	r = r < 0 ? r : check_records(*ret_log, taken->records, first_record, at[1]);
+	r = r < 0 ? r : replay(*ret_log, taken->records, first_record, at[1]);
+	if (r < 0) {
+		drop_log(*ret_log);
+		return set_aside(pg, taken->sessions, row, r,
+			r == -ENOTSUP ? "this program does not read the format of its records"
+				      : "its events or records do not fit together");
+	}
+	return 0;
 }
 
-int pg_adopt(struct pg *pg, const struct pg_taken *taken, char **ret_why)
+void pg_adopt(struct pg *pg, const struct pg_taken *taken)
 {
 	struct store *store = pg->store;
 	int at[2] = {0};
 	for (int row = 0; row < PQntuples(taken->sessions); row++) {
-		struct session_log *log = adopt(pg, taken, row, at, ret_why);
-		if (!log && store->opening) {
-			return -EBADMSG;
-		}
-		if (!log) {
-			diag(DIAG_ERROR, "%s", *ret_why);
-			free(*ret_why);
-			*ret_why = NULL;
-		} else if (!store->opening) {
+		struct session_log *log = NULL;
+		if (adopt(pg, taken, row, at, &log) == 0 && !store->opening) {
 			store->ops->returned(store->owner, log);
 		}
 	}
 	pg_blobs_count(store, taken->blobs);
-	return 0;
 }

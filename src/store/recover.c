@@ -120,6 +120,7 @@ static void set_aside(struct recovery *rec, const char *id, const char *why)
 {
 	struct store *store = rec->store;
 	repair_keep_records(rec, id);
+	aside_add(store, id, 0, 0);
 	if (!recover_set_aside(store, store->sessions_fd, id, why)) {
 		store->has_leftover = true;
 		hash_put(store->leftovers, id, strlen(id), &store->leftovers);
@@ -547,7 +548,7 @@ int recover_left_out(struct recovery *rec, const char *id, visit_record visit)
 	if (r == 0) {
 		r = load_session(rec, id);
 	}
-	if (r == 0 && store_is_left_out(store, id, strlen(id))) {
+	if (r == 0 && left_out_has(store, id, strlen(id))) {
 		r = -EIO;
 	}
 	return r < 0 ? r : recover_walk_journal(rec, visit);

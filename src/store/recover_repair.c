@@ -129,85 +129,23 @@ int repair_finish_all(struct store *store)
 
 /* --- sessions set aside --- */
 
-/** Splits <id>.<number>. Returns false if the name has another form. */
-static bool parse_set_aside(const char *name, char id[160], unsigned long *ret_number)
-{
-	const char *dot = strrchr(name, '.');
-	size_t digits = dot ? strspn(dot + 1, "0123456789") : 0;
-	if (!dot || !digits || digits > 9 || dot[1 + digits] || dot - name >= 160) {
-		return false;
-	}
-	memcpy(id, name, (size_t)(dot - name));
-	id[dot - name] = '\0';
-	*ret_number = strtoul(dot + 1, NULL, 10);
-	return session_id_is_valid(id, strlen(id));
-}
-
-static bool is_folder(int dir_fd, const char *path)
-{
-	struct stat st;
-	return fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-}
-
-struct aside {
-	char id[160];
-	unsigned long number;
-};
-
-/** Orders by id, the newest (highest number) first. */
-static int compare_asides(const void *a, const void *b)
-{
-	const struct aside *one = a;
-	const struct aside *other = b;
-	int r = strcmp(one->id, other->id);
-	return r ? r : (one->number < other->number) - (one->number > other->number);
-}
-
-/**
- * Lists the newest folder in set-aside/ of each session that has none in sessions/. The caller
- * frees *ret.
- */
-static int list_asides(struct store *store, struct aside **ret, size_t *ret_count)
-{
-	char **names;
-	size_t count;
-	*ret = NULL;
-	*ret_count = 0;
-	int r = disk_list(store->dir_fd, "set-aside", NULL, &names, &count);
-	if (r < 0) {
-		return r == -ENOENT ? 0 : r;
-	}
-	struct aside *asides = xcalloc(count + 1, sizeof(*asides));
-	size_t found = 0;
-	for (size_t i = 0; i < count; i++) {
-		char path[320];
-		struct aside *aside = &asides[found];
-		snprintf(path, sizeof(path), "set-aside/%s", names[i]);
-		found += parse_set_aside(names[i], aside->id, &aside->number) &&
-			 is_folder(store->dir_fd, path) &&
-			 !is_folder(store->sessions_fd, aside->id);
-	}
-	disk_list_free(names, count);
-	qsort(asides, found, sizeof(*asides), compare_asides);
-	for (size_t i = 0; i < found; i++) {
-		if (!i || strcmp(asides[i].id, asides[*ret_count - 1].id) != 0) {
-			asides[(*ret_count)++] = asides[i];
-		}
-	}
-	*ret = asides;
-	return 0;
-}
-
 int repair_bring_back(struct recovery *rec)
 {
 	struct store *store = rec->store;
 	const char *only = store->repair->only;
-	struct aside *asides;
+	struct set_aside *asides;
 	size_t count;
-	int r = list_asides(store, &asides, &count);
+	int r = set_aside_list(store->dir_fd, &asides, &count);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		char from[320];
-		if (only && strcmp(only, asides[i].id) != 0) {
+		const char *id = asides[i].id;
+		if ((only && strcmp(only, id) != 0) || asides[i].is_older) {
+			continue;
+		}
+		if (asides[i].has_session) {
+			diag(DIAG_INFO,
+				"session %s: set-aside/%s.%lu stays, because the session was made anew since",
+				id, id, asides[i].number);
 			continue;
 		}
 		snprintf(from, sizeof(from), "set-aside/%s.%lu", asides[i].id, asides[i].number);
@@ -218,16 +156,6 @@ int repair_bring_back(struct recovery *rec)
 	}
 	free(asides);
 	return r;
-}
-
-void repair_count_set_aside(struct store *store)
-{
-	struct aside *asides;
-	size_t count;
-	if (list_asides(store, &asides, &count) == 0) {
-		store->damaged += count;
-	}
-	free(asides);
 }
 
 struct metadata repair_guess_metadata(struct store *store, const char *id)

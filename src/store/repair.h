@@ -59,7 +59,19 @@ void repair_keep_segment(struct store *store, const char *name);
  * metadata_finish().
  */
 struct metadata repair_guess_metadata(struct store *store, const char *id);
-/** Adds the number of sessions set aside to store->damaged. */
-void repair_count_set_aside(struct store *store);
+/* set_aside.c */
+/** A folder in set-aside/. */
+struct set_aside {
+	char id[160];
+	unsigned long number;
+	bool is_older; /* there is another one of the same session, with a higher number */
+	bool has_session; /* the session has a folder in sessions/: it was made anew since */
+};
+/** Lists them by id, the newest first. The caller frees *ret. */
+int set_aside_list(int dir_fd, struct set_aside **ret, size_t *ret_count);
+/** Notes the sessions that are in no other place: see aside.c. */
+void set_aside_note_all(struct store *store);
+/** Member of struct store_engine: deletes a session's folders in set-aside/. */
+int set_aside_delete(struct store *store, const struct aside *session);
 
 #endif

@@ -14,6 +14,7 @@ static void store_free(struct store *store)
 		session_log_free(list_entry(link, struct session_log, link));
 	}
 	store->engine->free(store);
+	aside_finish(store);
 	renderer_destroy(store->renderer);
 	log_table_finish(&store->by_id);
 	blobs_finish(&store->blobs);
@@ -32,6 +33,7 @@ int store_open(uv_loop_t *loop, const struct store_place *place, const struct li
 		.engine = place->engine ? place->engine : &store_embedded,
 		.repair = place->repair,
 		.takes_older = place->takes_older,
+		.aside = hash_create(),
 		.opening = true};
 	log_table_init(&store->by_id);
 	blobs_init(&store->blobs);
@@ -263,11 +265,6 @@ void store_remove_session(struct session_log *log)
 int64_t store_now(struct store *store)
 {
 	return store->engine->now(store);
-}
-
-bool store_is_left_out(const struct store *store, const char *id, size_t len)
-{
-	return store->engine->is_left_out(store, id, len);
 }
 
 bool store_is_shared(const struct store *store)

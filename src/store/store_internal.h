@@ -210,6 +210,15 @@ struct log_table {
 	struct pool pool; /* struct session_log */
 };
 
+/** A damaged session that is not served: see aside.c. */
+struct aside {
+	char *id;
+	int64_t number; /* in a database: sid and fence of its row */
+	uint64_t fence;
+	bool is_in_journal; /* the journal may make it anew at the next start: it cannot be deleted */
+	bool is_going; /* it is being deleted */
+};
+
 struct store {
 	uv_loop_t *loop;
 	const struct limits *limits;
@@ -249,6 +258,7 @@ struct store {
 	 * records.
 	 */
 	struct hash *left_out;
+	struct hash *aside; /* struct aside, by id */
 	uv_timer_t *left_out_timer;
 	int64_t left_out_ms; /* the next interval between retries */
 	uint64_t found_segment; /* the newest segment at the start; 0: the journal was empty */
@@ -278,6 +288,18 @@ struct store {
 	bool opening; /* recovery is in progress: everything runs on this thread and blocks */
 	struct server_life *life;
 };
+
+/* aside.c */
+/** Notes a damaged session. Nothing changes if it is known. */
+void aside_add(struct store *store, const char *id, int64_t number, uint64_t fence);
+/** The session is gone, or is served again. */
+void aside_remove(struct store *store, const char *id);
+/** Other servers may have them now. */
+void aside_forget_all(struct store *store);
+/** Adds those of one store to another. */
+void aside_move_all(struct store *from, struct store *to);
+/** Frees the table. */
+void aside_finish(struct store *store);
 
 /* embedded.c */
 extern const struct store_engine store_embedded;

@@ -232,10 +232,28 @@ static bool has_lease(const struct store *store)
 	return pg_nodes_has_lease(pg_of(store));
 }
 
-/** No session is left out at the start: a damaged one stops it, see refuse() in pg_take.c. */
+/** No session is left out for a while: what cannot be asked for is no answer, and not absent. */
 static bool is_left_out(const struct store *store, const char *id, size_t len)
 {
 	return false;
+}
+
+static int delete_aside(struct store *store, const struct aside *aside)
+{
+	struct pg *pg = pg_of(store);
+	struct pg_params params = {0};
+	pg_add_bigint(&params, aside->number);
+	pg_add_bigint(&params, (int64_t)aside->fence);
+	PGresult *rows = pg_query(pg,
+		"WITH gone AS (DELETE FROM holdfast_session WHERE sid = $1 AND fence = $2 RETURNING sid),"
+		" shown AS (UPDATE holdfast_shown AS o SET object = NULL,"
+		" n = nextval('holdfast_shown_n'), at = now() FROM gone WHERE o.sid = gone.sid)"
+		" INSERT INTO holdfast_garbage (sid) SELECT sid FROM gone RETURNING sid",
+		&params);
+	int r = !rows ? -EIO : PQntuples(rows) ? 0 : -EAGAIN; /* another server has taken it */
+	PQclear(rows);
+	pg_params_finish(&params);
+	return r;
 }
 
 const struct store_engine store_postgres = {
@@ -258,6 +276,7 @@ const struct store_engine store_postgres = {
 	.now = store_clock_now,
 	.prune = pg_prune,
 	.is_left_out = is_left_out,
+	.delete_aside = delete_aside,
 	.seek = pg_seek,
 	.node_key = pg_node_key,
 	.has_lease = has_lease,

@@ -64,7 +64,7 @@ static bool keep_track(void *value, void *arg)
 	struct session_object object;
 	size_t len = strlen(track->session);
 	if (!session_table_get_object(sessions, track->session, len, &object) &&
-		!session_table_is_unreadable(sessions, track->session, len)) {
+		session_table_absence(sessions, track->session, len) == STORE_PRESENT) {
 		free(track->session); /* the session was deleted while the server was down */
 		free(track);
 		return false;

@@ -366,8 +366,8 @@ static void look_later(struct sender *sender)
 {
 	struct track *track = sender->track;
 	struct hook *hook = sender->hook;
-	if (session_table_is_unreadable(
-		    hook->webhooks->config.sessions, track->session, strlen(track->session))) {
+	if (session_table_absence(hook->webhooks->config.sessions, track->session,
+		    strlen(track->session)) != STORE_PRESENT) {
 		track->head = track->seq; /* hook_note_head() is called when it can be read again */
 	} else {
 		hash_remove(hook->tracks, track->session, strlen(track->session));

@@ -148,7 +148,7 @@ test('a session that was set aside comes back, with what the journal had of it',
 	// Shorter than metadata.json has it: no crash leaves that.
 	truncateSync(logOf(server, 'hurt'), 300);
 	await server.restart();
-	assert.equal((await server.request('GET', path('hurt'))).status, 404);
+	assert.equal((await server.request('GET', path('hurt'))).body.error.code, 'session_damaged');
 	assert.equal((await readMetrics(server))('sessions_damaged'), 1);
 	await server.createSession({ id: 'other' });
 	await post(server, 'other', [input.text('x'), input.end()]);
@@ -180,7 +180,7 @@ test('without metadata.json a session is what its log has, and its keys still co
 	await server.stop();
 	writeFileSync(join(server.dataDir, 'sessions/hurt/metadata.json'), 'nothing\n');
 	await server.restart();
-	assert.equal((await server.request('GET', path('hurt'))).status, 404);
+	assert.equal((await server.request('GET', path('hurt'))).body.error.code, 'session_damaged');
 	await server.stop();
 	const { stdout } = await repair(0, server.dataDir);
 	assert.match(stdout, /^hurt: metadata\.json is damaged; 0 lost, 0 from the journal; new epoch/);

@@ -445,6 +445,12 @@ static bool is_left_out(const struct store *store, const char *id, size_t len)
 	return false;
 }
 
+/** No session is ever damaged. */
+static int delete_aside(struct store *store, const struct aside *aside)
+{
+	return -ENOENT;
+}
+
 /* --- opening --- */
 
 static void find_session(void *value, void *arg)
@@ -527,4 +533,5 @@ const struct store_engine memory_engine = {
 	.now = now_ms,
 	.prune = prune,
 	.is_left_out = is_left_out,
+	.delete_aside = delete_aside,
 };

@@ -26,7 +26,7 @@ KEEPALIVE_S = 10.0
 #: No retry helps against these.
 FINAL_CLOSES = {4401: "unauthorized", 4403: "token_revoked", 4404: "not_found"}
 #: The server says that the same may be accepted later.
-PASSING = {"storage_failed", "shutting_down", "owner_unreachable", "server_busy", "too_many_connections", "disk_full", "timeout", "permissions_full"}
+PASSING = {"storage_failed", "shutting_down", "owner_unreachable", "server_busy", "too_many_connections", "disk_full", "timeout", "permissions_full", "session_damaged"}
 
 
 class HoldfastError(Exception):

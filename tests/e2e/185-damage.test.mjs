@@ -1,0 +1,166 @@
+// Damage to one session: its id stays taken, everybody else goes on, on both engines.
+
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { readMetrics } from '../support/metrics.mjs';
+import { Observer } from '../support/observer.mjs';
+import { Postgres } from '../support/postgres.mjs';
+import { Producer, input, post } from '../support/producer.mjs';
+import { assertValid, check } from '../support/schema.mjs';
+import { Server, runToEnd } from '../support/server.mjs';
+
+const postgres = Postgres.start({ after });
+const path = (id, rest = '') => `/api/sessions/${id}${rest}`;
+const notes = [1, 2, 3].map((n) => ({ ...input.note({ n }), key: `k${n}` }));
+
+async function refused(server, method, url, options = {}) {
+	const { status, body } = await server.request(method, url, options);
+	assert.equal(status, 503, `${url} ${JSON.stringify(body)}`);
+	assertValid(check.rest('error')(body));
+	return body.error.code;
+}
+
+async function eventsOf(server, id) {
+	const { status, body } = await server.request('GET', path(id, '/events?after_seq=0&limit=1000&format=markdown'));
+	assert.equal(status, 200, JSON.stringify(body));
+	return body;
+}
+
+/** Two sessions, of which `hurt` is then spoilt; the server runs again. */
+async function start(t, spoil, args = []) {
+	const server = await Server.start(t, { args });
+	for (const id of ['hurt', 'fine']) {
+		await server.createSession({ id });
+		await post(server, id, [...notes, input.text('Whole.\n\n'), input.end()]);
+	}
+	const whole = await eventsOf(server, 'hurt');
+	await server.stop();
+	await server.restart(); // so that no journal has all of it
+	await server.stop();
+	spoil(server);
+	await server.restart();
+	return { server, whole };
+}
+
+function flipMetadata(server) {
+	const file = join(server.dataDir, 'sessions/hurt/metadata.json');
+	const bytes = readFileSync(file);
+	bytes[40] ^= 1;
+	writeFileSync(file, bytes);
+}
+
+/** Every door refuses the damaged session, and only that. */
+async function isTaken(t, server) {
+	for (const [method, rest, json] of [['GET', ''], ['GET', '/events'], ['POST', '/events', notes], ['POST', '/events?create=1', notes],
+		['POST', '/snapshot?create=1', { messages: [] }], ['PATCH', '', { title: 'x' }], ['GET', '/queue'], ['GET', '/search?q=x']]) {
+		assert.equal(await refused(server, method, path('hurt', rest), json && { json }), 'session_damaged', `${method} ${rest}`);
+	}
+	assert.equal(await refused(server, 'GET', '/ds/sessions/hurt'), 'session_damaged');
+	assert.equal(await refused(server, 'POST', '/api/sessions', { json: { id: 'hurt' } }), 'session_damaged');
+	for (const socket of [await Observer.connect(t, server, 'hurt'), await Producer.connect(t, server, 'hurt', { query: { create: '1' } })]) {
+		await socket.waitUntil(() => socket.closed, 'the socket to be closed');
+		assert.deepEqual(socket.frames.map((f) => [f.type, f.data.code]), [['error', 'session_damaged']]);
+		assert.equal(socket.closed.code, 1011);
+	}
+	const { body } = await server.request('GET', '/api/sessions');
+	assert.deepEqual(body.sessions.map((s) => s.id), ['fine']);
+	assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready', damaged_sessions: 1 });
+	assert.equal((await readMetrics(server))('sessions_damaged'), 1);
+	assert.equal((await post(server, 'fine', notes)).acks.every((a) => a.duplicate), true);
+	await post(server, 'fine', [input.note({ n: 'more' })]);
+}
+
+test('the id of a session that was set aside stays taken, until it is repaired', async (t) => {
+	const { server, whole } = await start(t, flipMetadata);
+	await isTaken(t, server);
+	await server.stop();
+	await server.restart();
+	await isTaken(t, server);
+	await server.stop();
+	const verify = await runToEnd(['verify', server.dataDir]);
+	assert.equal(verify.code, 1, verify.stdout);
+	assert.match(verify.stdout, /set-aside\/hurt\.1: session hurt is damaged/);
+	assert.equal((await runToEnd(['repair', server.dataDir])).code, 0);
+	assert.equal((await runToEnd(['verify', server.dataDir])).code, 0);
+	await server.restart();
+	const now = await eventsOf(server, 'hurt');
+	assert.deepEqual(now.events, whole.events);
+	assert.notEqual(now.epoch, whole.epoch);
+	assert.deepEqual((await post(server, 'hurt', notes)).acks.map((a) => a.duplicate), [true, true, true]);
+	assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready' });
+});
+
+for (const [engine, args, spoil] of [
+	['files', () => [], flipMetadata],
+	['a database', () => ['--store', postgres.address('delete')], () => postgres.ask('delete', "UPDATE holdfast_session SET metadata = replace(metadata, '\"max_seq\":', '\"max_seq\":1') WHERE id = 'hurt'")],
+]) {
+	test(`an administrator deletes a damaged session, which frees its id: ${engine}`, async (t) => {
+		const { server, whole } = await start(t, spoil, args());
+		await isTaken(t, server);
+		assert.equal((await server.request('DELETE', path('hurt'))).status, 204);
+		assert.equal((await server.request('GET', path('hurt'))).status, 404);
+		assert.equal((await server.request('DELETE', path('hurt'))).status, 404);
+		assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready' });
+		await server.kill9();
+		await server.up();
+		assert.equal((await server.request('GET', path('hurt'))).status, 404);
+		const { status, body } = await server.request('POST', path('hurt', '/events?create=1'), { json: notes });
+		assert.equal(status, 200);
+		assert.deepEqual(body.acks.map((a) => a.duplicate), [false, false, false]);
+		assert.notEqual(body.epoch, whole.epoch);
+		await server.stop();
+		if (engine === 'files') {
+			assert.deepEqual(readdirSync(join(server.dataDir, 'set-aside')), []);
+			assert.equal((await runToEnd(['verify', server.dataDir])).code, 0);
+		} else {
+			assert.equal((await runToEnd(['verify', postgres.url('delete')])).code, 0);
+		}
+	});
+}
+
+test('a session that an earlier program made anew in place of a damaged one stays', async (t) => {
+	const { server } = await start(t, flipMetadata);
+	await server.stop();
+	// An earlier program did not know that the id was taken.
+	const aside = join(server.dataDir, 'set-aside/hurt.1');
+	renameSync(aside, join(server.dataDir, 'away'));
+	await server.restart();
+	await server.request('POST', path('hurt', '/events?create=1'), { json: [{ ...input.note({ anew: true }), key: 'k1' }] });
+	const anew = await eventsOf(server, 'hurt');
+	await server.kill9();
+	renameSync(join(server.dataDir, 'away'), aside);
+	assert.match((await runToEnd(['verify', server.dataDir])).stdout, /note: set-aside\/hurt\.1: .*made anew/);
+	const repaired = await runToEnd(['repair', server.dataDir]);
+	assert.equal(repaired.code, 0, repaired.stderr);
+	assert.match(repaired.stdout, /nothing is damaged/);
+	await server.restart();
+	assert.deepEqual(await eventsOf(server, 'hurt'), anew);
+	assert.ok(existsSync(aside));
+	assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready' });
+});
+
+test('a damaged session in a database does not keep the server from starting', async (t) => {
+	const ids = ['metadata', 'records', 'gap', 'kind', 'fine'];
+	const server = await Server.start(t, { args: ['--store', postgres.address('start'), '--limit', 'idle_flush_ms=3600000'] });
+	for (const id of ids) {
+		await server.createSession({ id });
+		await post(server, id, [...notes, input.text('open')]);
+	}
+	await server.kill9();
+	const where = (id) => `x.sid = (SELECT sid FROM holdfast_session WHERE id = '${id}')`;
+	postgres.ask('start', "UPDATE holdfast_session SET metadata = '{}' WHERE id = 'metadata'");
+	postgres.ask('start', `UPDATE holdfast_record AS x SET data = '\\x00' WHERE ${where('records')}`);
+	postgres.ask('start', `DELETE FROM holdfast_record AS x WHERE ${where('gap')} AND n = (SELECT max(n) FROM holdfast_record AS y WHERE y.sid = x.sid)`);
+	postgres.ask('start', `UPDATE holdfast_record AS x SET kind = 99 WHERE ${where('kind')}`);
+	await server.up();
+	for (const id of ids.slice(0, -1)) {
+		assert.equal(await refused(server, 'POST', path(id, '/events?create=1'), { json: notes }), 'session_damaged', id);
+	}
+	assert.equal((await server.request('GET', '/readyz')).body.damaged_sessions, ids.length - 1);
+	assert.deepEqual((await post(server, 'fine', notes)).acks.map((a) => a.duplicate), [true, true, true]);
+	await post(server, 'fine', [input.text(' and more\n\n')]);
+	assert.equal((await runToEnd(['verify', postgres.url('start'), 'fine'])).code, 0);
+	assert.equal((await runToEnd(['verify', postgres.url('start')])).code, 1);
+});
