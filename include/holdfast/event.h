@@ -98,6 +98,10 @@ void event_append_json(const struct event_view *view, bool is_redacted, struct b
 struct event *event_create(const struct event_view *view);
 /* The type of placeholders for lost events; input events must not have it. */
 #define EVENT_GAP "x-holdfast-gap"
+/** The type of the event that tells of names that holdfast repair --forget-keys has given up. */
+#define EVENT_FORGOTTEN "x-holdfast-keys-forgotten"
+/** Types of events with these first letters are the server's own. */
+#define EVENT_OWN_FRONT "x-holdfast-"
 bool event_is_gap(const struct event_view *view);
 /**
  * Creates the placeholder at `seq` for the lost events `from` to `to`, with one reference, the

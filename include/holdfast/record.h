@@ -51,6 +51,8 @@ struct name_kind {
 	bool has_by; /* names of this kind have `by` */
 	bool has_sum;
 	bool is_listed; /* session_log_each_listed() visits this kind; at most one is */
+	bool is_once; /* no two inputs give the same key: a second line of it is damage */
+	bool is_count; /* the key is a number: so many names are lost, and their loss is known */
 };
 
 /** A name; strings are borrowed. */

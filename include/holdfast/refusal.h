@@ -64,6 +64,8 @@ enum storage_trouble {
 const char *storage_text(enum storage_trouble trouble);
 /** refuse() with storage_failed. */
 int refuse_storage(struct refusal *refusal, enum storage_trouble trouble);
+/** Refuses because of the error of a lookup: keys_damaged for -ENODATA, else storage_failed. */
+int refuse_names(struct refusal *refusal, int error);
 
 /**
  * Replaces bytes that are not valid UTF-8 with `?`, for texts that may have been cut inside a

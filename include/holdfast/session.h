@@ -140,6 +140,11 @@ void session_table_each_object(struct session_table *table,
 /** See session_log_get_repair(); also true if a damaged journal may have had records of it. */
 bool session_table_get_repair(
 	const struct session_table *table, const char *id, struct store_repaired *ret);
+/**
+ * Tells what became of the session's names, and with `forgets` gives up those that are lost: an
+ * event in the log says so. Blocks. Returns 0 or a negative errno.
+ */
+int session_repair_names(struct session *session, bool forgets, struct names_repaired *ret);
 /** See store_count_damaged(). */
 size_t session_table_count_damaged(const struct session_table *table);
 /** Gets the object of a session of this node; false if it does not exist or is not durable yet. */
@@ -243,8 +248,9 @@ void durable_wait_cancel(struct durable_wait *wait);
 int session_input(struct session *session, const struct input_event *input, uint64_t *ret_seq,
 	bool *ret_duplicate);
 /**
- * Looks up a name that an input gave, durable or not. Returns 1 if it exists, 0 if not, or a
- * negative errno if the names cannot be read. *ret_key is borrowed until the next call.
+ * Looks up a name that an input gave, durable or not. Returns 1 if it exists, 0 if not, -ENODATA if
+ * it is not found but may have been lost, or another negative errno if the names cannot be read:
+ * refuse_names(). *ret_key is borrowed until the next call.
  */
 int session_find_name(
 	struct session *session, enum log_key_kind kind, const char *key, struct log_key *ret_key);

@@ -34,6 +34,8 @@ enum log_key_kind {
 	LOG_KEY_TOOL_RESULT = 6, /* that of a call or update with status completed or failed */
 	LOG_KEY_RUN = 7, /* the run_id of a run_start */
 	LOG_KEY_REMOVED = 8, /* the prompt_id of a prompt that was removed from the queue */
+	/* Given by holdfast repair --forget-keys. */
+	LOG_KEY_FORGOTTEN = 9, /* how many of the names above are lost */
 };
 
 /** Strings are owned, and may be NULL. */

@@ -157,7 +157,7 @@ void session_state_each_asked(const struct session_state *state,
 	void (*visit)(void *arg, const char *request_id), void *arg);
 
 /* The names of a log: members of struct store_facts. */
-#define NAME_KIND_COUNT (LOG_KEY_REMOVED + 1)
+#define NAME_KIND_COUNT (LOG_KEY_FORGOTTEN + 1)
 extern const struct name_kind session_name_kinds[NAME_KIND_COUNT];
 /** Visits the names that an event carries; `all`: also those that its input gave. */
 void session_names_of(const struct event_view *view, bool all, visit_name *visit, void *arg);

@@ -444,6 +444,25 @@ int session_log_each_listed(
  * session_log_load_names() first, since a lookup would block until they are read.
  */
 bool session_log_has_names(const struct session_log *log);
+/**
+ * Whether names that inputs gave are lost, so that a name that is not found may have been given all
+ * the same. Only if session_log_has_names().
+ */
+bool session_log_lacks_names(const struct session_log *log);
+/** What became of the names of a log, whose lines were damaged. */
+struct names_repaired {
+	int status; /* negative errno: they cannot be read */
+	bool is_remade; /* their file was made anew */
+	uint64_t recovered; /* names that the journal had */
+	uint64_t missing; /* names that inputs gave, and that are lost */
+};
+/** Reads the names, if they are not in memory. Blocks. */
+void session_log_get_names_repair(struct session_log *log, struct names_repaired *ret);
+/**
+ * From now on a name that is not found counts as never given. Returns how many are given up. Its
+ * owner tells that in the log.
+ */
+uint64_t session_log_forget_names(struct session_log *log);
 /** Embedded in the waiter's struct. */
 struct names_wait {
 	struct list link;

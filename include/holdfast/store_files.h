@@ -47,6 +47,7 @@ struct store_metadata {
 	uint64_t max_seq;
 	uint64_t log_size;
 	uint64_t keys_size;
+	uint64_t input_names; /* how many names given by inputs those bytes have */
 	const struct store_facts *facts_ops;
 	void *facts; /* NULL: they were not read */
 };

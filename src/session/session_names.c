@@ -4,6 +4,7 @@
  */
 #include "session_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,16 @@ void session_names_drop(struct session *session)
 	}
 }
 
+/**
+ * Whether a name that is not found may have been given all the same. Ids of messages and tool calls
+ * follow from events, unless those are pruned; a removed prompt may be sent again.
+ */
+static bool may_be_lost(const struct session_log *log, enum log_key_kind kind)
+{
+	return session_log_lacks_names(log) && kind != LOG_KEY_REMOVED &&
+	       (kind == LOG_KEY_INPUT || kind == LOG_KEY_RUN || session_log_first_seq(log) > 1);
+}
+
 int session_find_name(
 	struct session *session, enum log_key_kind kind, const char *key, struct log_key *ret_key)
 {
@@ -109,7 +120,8 @@ int session_find_name(
 	const struct pending_name *name = hash_get(session->fresh_names, place.data, place.len);
 	buffer_finish(&place);
 	if (!name) {
-		return session_log_find_key(session->log, kind, key, ret_key);
+		int r = session_log_find_key(session->log, kind, key, ret_key);
+		return r == 0 && may_be_lost(session->log, kind) ? -ENODATA : r;
 	}
 	*ret_key = (struct log_key){.seq = name->seq, .by = "", .sum = name->sum};
 	return 1;

@@ -135,12 +135,13 @@ void session_run_end(struct session_state *state)
 const struct name_kind session_name_kinds[] = {
 	[LOG_KEY_PROMPT] = {.name = "prompt", .is_of_event = true},
 	[LOG_KEY_ANSWER] = {.name = "answer", .is_of_event = true, .has_by = true},
-	[LOG_KEY_INPUT] = {.name = "input", .has_sum = true},
+	[LOG_KEY_INPUT] = {.name = "input", .has_sum = true, .is_once = true},
 	[LOG_KEY_MESSAGE] = {.name = "message", .is_listed = true},
 	[LOG_KEY_TOOL_CALL] = {.name = "tool_call"},
 	[LOG_KEY_TOOL_RESULT] = {.name = "tool_result"},
-	[LOG_KEY_RUN] = {.name = "run"},
+	[LOG_KEY_RUN] = {.name = "run", .is_once = true},
 	[LOG_KEY_REMOVED] = {.name = "removed"},
+	[LOG_KEY_FORGOTTEN] = {.name = "forgotten", .is_count = true},
 };
 
 bool session_names_need_data(enum event_type type)

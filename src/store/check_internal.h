@@ -105,6 +105,7 @@ struct keys_check {
 	struct json_t *json; /* owns the strings of `next` */
 	uint64_t wrong; /* number of wrong names */
 	char first[160]; /* description of the first one */
+	struct name_table names; /* all that were read, to count those given by inputs */
 };
 void check_keys_begin(struct keys_check *keys, struct check *check, const char *id,
 	const struct store_metadata *meta);

@@ -75,6 +75,18 @@ static bool next_line(struct keys_check *keys, const char **ret_line, size_t *re
 	return !keys->is_over;
 }
 
+static void count_name(struct keys_check *keys, const char *line, size_t len)
+{
+	struct raw_name raw;
+	const struct store_facts *facts = keys->check->ops->facts;
+	if (log_name_scan(facts, line, len, &raw) == 0 && raw.kind) {
+		if (!keys->names.slots) {
+			name_table_begin(&keys->names, facts->name_kinds, 0);
+		}
+		name_table_put(&keys->names, &raw);
+	}
+}
+
 /**
  * Goes on to the next name that can be compared: one that is derived from an event, of a known
  * kind, and whose event is not pruned.
@@ -88,8 +100,11 @@ static void next_name(struct keys_check *keys)
 		json_decref(keys->json);
 		if (log_name_parse(facts, line, len, &keys->next, &keys->json) < 0) {
 			tell_line(keys, len);
-		} else if (facts->name_kinds[keys->next.kind].is_of_event &&
-			   keys->next.seq >= keys->meta->first_seq) {
+			continue;
+		}
+		count_name(keys, line, len);
+		if (facts->name_kinds[keys->next.kind].is_of_event &&
+			keys->next.seq >= keys->meta->first_seq) {
 			return;
 		}
 	}
@@ -174,6 +189,19 @@ void check_keys_event(struct keys_check *keys, const struct event_view *view)
 	}
 }
 
+/** A repair says how many names it has given up. Any others that are missing are a problem. */
+static void tell_lost(struct keys_check *keys)
+{
+	char place[256];
+	uint64_t had = keys->meta && keys->check->ops->facts ? keys->meta->input_names : 0;
+	file_place(keys, place);
+	if (had > keys->names.inputs && !keys->is_damaged) {
+		check_problem(keys->check, place,
+			"%llu of the %llu names that inputs gave are lost: appends that need them are refused until holdfast repair",
+			(unsigned long long)(had - keys->names.inputs), (unsigned long long)had);
+	}
+}
+
 void check_keys_end(struct keys_check *keys, bool log_is_good)
 {
 	char place[256];
@@ -183,6 +211,8 @@ void check_keys_end(struct keys_check *keys, bool log_is_good)
 	}
 	log_lines_close(&keys->lines);
 	json_decref(keys->json);
+	tell_lost(keys);
+	name_table_finish(&keys->names);
 	if (!keys->wrong || !log_is_good || keys->is_damaged) {
 		return;
 	}

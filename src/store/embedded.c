@@ -162,6 +162,9 @@ static void begin_anew(struct store *store)
 	store_room_begin(store);
 	blob_files_begin(store);
 	set_aside_note_all(store);
+	list_for_each(link, &store->logs) {
+		log_keys_tell_missing(list_entry(link, struct session_log, link));
+	}
 }
 
 static int embedded_open(struct store *store, const struct store_place *place, char **ret_why)

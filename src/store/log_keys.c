@@ -2,8 +2,9 @@
  * The names of a log: ids by which prompts, answers to permission requests and inputs are found for
  * as long as the log exists. keys.jsonl has a line for each name, and is written with the log. It
  * is read as a whole, on the thread pool, before the first lookup, and rebuilt then if it is
- * damaged.
+ * damaged (names_rebuild.c).
  */
+#include "repair.h"
 #include "store_internal.h"
 
 #include "holdfast/diag.h"
@@ -34,7 +35,8 @@ struct names_job {
 	uint64_t log_size; /* of events.jsonl, from which a damaged file is rebuilt */
 	struct name_table names;
 	bool is_unseen; /* the file was not checked since the start: it may be longer */
-	struct buffer lines; /* of the rebuilt file */
+	uint64_t inputs; /* how many names given by inputs those bytes should have */
+	uint64_t remade_size; /* of the rebuilt file */
 	bool is_remade; /* the file was rebuilt */
 	int status;
 };
@@ -66,46 +68,12 @@ void log_keys_finish(struct log_keys *keys)
 
 /* --- lines --- */
 
-/** Appends the line of a name; *ret is the same name, borrowed from `out`. */
-static void append_line(struct buffer *out, const struct name_kind *kinds,
-	const struct log_name *name, struct raw_name *ret)
-{
-	const struct name_kind *kind = &kinds[name->kind];
-	size_t start = out->len;
-	buffer_printf(out, "{\"kind\":\"%s\",\"seq\":%llu,\"key\":", kind->name,
-		(unsigned long long)name->seq);
-	size_t key = out->len;
-	buffer_append_json(out, name->key, strlen(name->key));
-	size_t key_end = out->len;
-	size_t by = 0;
-	if (*name->by) {
-		buffer_append_str(out, ",\"by\":");
-		by = out->len;
-		buffer_append_json(out, name->by, strlen(name->by));
-	}
-	size_t by_end = out->len;
-	if (kind->has_sum) {
-		buffer_printf(out, ",\"sum\":\"%016llx\"", (unsigned long long)name->sum.value);
-	}
-	if (name->sum.rule) {
-		buffer_printf(out, ",\"rule\":%u", name->sum.rule);
-	}
-	sealed_line_end(out, start);
-	*ret = (struct raw_name){.kind = name->kind,
-		.key = out->data + key + 1,
-		.key_len = key_end - key - 2,
-		.by = by ? out->data + by + 1 : "",
-		.by_len = by ? by_end - by - 2 : 0,
-		.seq = name->seq,
-		.sum = name->sum};
-}
-
 void log_keys_add(void *arg, const struct log_name *name)
 {
 	struct session_log *log = arg;
 	struct log_keys *keys = &log->keys;
 	struct raw_name raw;
-	append_line(&keys->unwritten, log->store->ops->facts->name_kinds, name, &raw);
+	name_line_append(&keys->unwritten, log->store->ops->facts->name_kinds, name, &raw);
 	if (keys->names.slots) {
 		name_table_put(&keys->names, &raw);
 	}
@@ -130,10 +98,27 @@ int name_lines_take(
 	return 0;
 }
 
+/**
+ * A replay of the journal gives a name that the log should have already. If lines of names are lost,
+ * it may be one of them.
+ */
+static void recover_name(struct session_log *log, const struct log_name *name)
+{
+	struct log_key had;
+	if (!log->store->opening || session_log_find_key(log, name->kind, name->key, &had) != 0 ||
+		!log->keys.names.missing) {
+		return;
+	}
+	log->keys.names.missing--;
+	log->keys.recovered++;
+	log_keys_add(log, name);
+}
+
 void log_keys_add_input(struct session_log *log, uint64_t nth, const struct log_name *name)
 {
 	if (nth < log->keys.input_names) {
-		return; /* a replay of the journal: the log has the name already */
+		recover_name(log, name);
+		return;
 	}
 	log->keys.input_names = nth + 1;
 	log_keys_add(log, name);
@@ -146,46 +131,12 @@ uint64_t session_log_input_names(const struct session_log *log)
 
 /* --- rebuilding, on the thread pool --- */
 
-/** Adds a name of an event, unless an input gave it and its line was salvaged. */
-static void remake_name(void *arg, const struct log_name *name)
-{
-	struct names_job *job = arg;
-	const struct name_kind *kinds = job->names.kinds;
-	struct buffer escaped = {0};
-	struct raw_name raw;
-	buffer_append_json(&escaped, name->key, strlen(name->key));
-	if (kinds[name->kind].is_of_event ||
-		!name_table_get(&job->names, name->kind, escaped.data + 1, escaped.len - 2)) {
-		append_line(&job->lines, kinds, name, &raw);
-		name_table_put(&job->names, &raw);
-	}
-	buffer_finish(&escaped);
-}
-
 static int remake_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
 {
-	const struct names_job *job = arg;
 	if (view) {
-		job->facts->names_of(view, true, remake_name, arg);
+		names_rebuild_event(arg, view);
 	}
 	return 0;
-}
-
-/** Keeps the undamaged lines of names that inputs gave: the log may not have them. */
-static void salvage(struct names_job *job, const struct buffer *bytes)
-{
-	const char *at = bytes->data;
-	const char *end = at + bytes->len;
-	const char *newline;
-	while (at < end && (newline = memchr(at, '\n', (size_t)(end - at)))) {
-		struct raw_name name;
-		if (log_name_scan(job->facts, at, (size_t)(newline - at), &name) == 0 &&
-			name.kind && !job->names.kinds[name.kind].is_of_event) {
-			buffer_append(&job->lines, at, (size_t)(newline + 1 - at));
-			name_table_put(&job->names, &name);
-		}
-		at = newline + 1;
-	}
 }
 
 /**
@@ -195,9 +146,6 @@ static void salvage(struct names_job *job, const struct buffer *bytes)
  */
 static int remake(struct names_job *job, const struct buffer *old)
 {
-	diag(DIAG_WARN,
-		"session %s: keys.jsonl is damaged and is rebuilt from the log; keys and runs of producers in unreadable lines are forgotten",
-		job->id);
 	int dir_fd = metadata_open_folder(job->store->sessions_fd, job->id, job->epoch);
 	if (dir_fd < 0) {
 		return dir_fd;
@@ -205,18 +153,33 @@ static int remake(struct names_job *job, const struct buffer *old)
 	uint64_t seed = job->names.seed;
 	name_table_finish(&job->names);
 	name_table_begin(&job->names, job->facts->name_kinds, seed);
-	salvage(job, old);
+	struct names_rebuild rebuild = {.facts = job->facts, .names = &job->names};
+	names_rebuild_salvage(&rebuild, old->data, old->len);
 	int fd = disk->openat(dir_fd, "events.jsonl", O_RDONLY | O_CLOEXEC, 0);
-	int r = fd >= 0 ? log_scan(fd, 0, job->log_size, remake_line, job)
+	int r = fd >= 0 ? log_scan(fd, 0, job->log_size, remake_line, &rebuild)
 		: errno == ENOENT && !job->log_size ? 0
 						    : -errno;
 	if (fd >= 0) {
 		close(fd);
 	}
-	r = r < 0 ? r : disk_replace(dir_fd, "keys.jsonl", &job->lines, true);
+	if (r == 0) {
+		repair_keep_file(job->store, job->id, dir_fd, "keys.jsonl");
+		r = disk_replace(dir_fd, "keys.jsonl", &rebuild.lines, true);
+	}
 	close(dir_fd);
 	job->is_remade = r == 0;
+	job->remade_size = rebuild.lines.len;
+	buffer_finish(&rebuild.lines);
 	return r;
+}
+
+static void note_missing(struct names_job *job)
+{
+	struct name_table *names = &job->names;
+	names->missing = job->inputs > names->inputs ? job->inputs - names->inputs : 0;
+	if (job->is_remade) {
+		diag(DIAG_WARN, "session %s: keys.jsonl was damaged, and is made anew", job->id);
+	}
 }
 
 /* --- loading --- */
@@ -257,7 +220,63 @@ static void work(uv_work_t *work_req)
 		r = name_lines_take(job->facts, &job->names, bytes.data, bytes.len);
 	}
 	job->status = r == -EBADMSG ? remake(job, &bytes) : r;
+	note_missing(job);
 	buffer_finish(&bytes);
+}
+
+void log_keys_tell_missing(struct session_log *log)
+{
+	uint64_t missing = log->keys.names.missing;
+	if (missing && !log->keys.is_told && !log->store->opening) {
+		log->keys.is_told = true;
+		store_add_damaged(log->store, 1);
+		diag(DIAG_ERROR,
+			"session %s: %llu keys, runs or ids that inputs gave are lost; appends with a key or run that is not found are refused until holdfast repair",
+			log->id, (unsigned long long)missing);
+	}
+}
+
+/**
+ * Loads the names if the caller has not waited for them, as recovery, tools and tests do not; this
+ * blocks. After a failure on the thread pool, it is not retried before session_log_load_names().
+ */
+static int need_names(struct session_log *log)
+{
+	const struct log_keys *keys = &log->keys;
+	return keys->names.slots ? 0
+	       : keys->job       ? -EBUSY
+	       : keys->error     ? keys->error
+				 : log->store->engine->load_names(log, true);
+}
+
+uint64_t session_log_forget_names(struct session_log *log)
+{
+	const struct store_facts *facts = log->store->ops->facts;
+	uint64_t missing = log->keys.names.missing;
+	char count[24];
+	unsigned kind = 1;
+	while (!facts->name_kinds[kind].is_count) {
+		kind++;
+	}
+	snprintf(count, sizeof(count), "%llu", (unsigned long long)missing);
+	if (missing) {
+		log_keys_add(log, &(struct log_name){.kind = kind, .key = count, .by = ""});
+		log->keys.names.missing = 0;
+	}
+	return missing;
+}
+
+void session_log_get_names_repair(struct session_log *log, struct names_repaired *ret)
+{
+	*ret = (struct names_repaired){.status = need_names(log)};
+	ret->is_remade = log->keys.is_remade;
+	ret->recovered = log->keys.recovered;
+	ret->missing = log->keys.names.missing;
+}
+
+bool session_log_lacks_names(const struct session_log *log)
+{
+	return log->keys.names.missing > 0;
 }
 
 void log_keys_loaded(struct session_log *log, struct name_table *names, int status)
@@ -268,6 +287,7 @@ void log_keys_loaded(struct session_log *log, struct name_table *names, int stat
 		log_keys_rest(keys);
 		keys->names = *names;
 		*names = (struct name_table){0};
+		log_keys_tell_missing(log);
 		int r = name_lines_take(log->store->ops->facts, &keys->names, keys->unwritten.data,
 			keys->unwritten.len);
 		assert(r == 0); /* this program made these lines */
@@ -283,9 +303,10 @@ static void take_job(struct session_log *log, struct names_job *job)
 	struct log_keys *keys = &log->keys;
 	keys->job = NULL;
 	if (job->is_remade) {
-		keys->size = job->lines.len;
+		keys->size = job->remade_size;
 		keys->disk = (struct durable_part){.certain = keys->size};
 		keys->is_seen = true;
+		keys->is_remade = true;
 		/* Metadata with the old size would make the next start rebuild the file again. */
 		log->dirty = true;
 	}
@@ -300,7 +321,6 @@ static void end_job(struct names_job *job, struct session_log *log)
 		take_job(log, job);
 	}
 	name_table_finish(&job->names);
-	buffer_finish(&job->lines);
 	free(job->id);
 	free(job);
 }
@@ -315,12 +335,14 @@ static void work_done(uv_work_t *work_req, int status)
 static struct names_job *begin_job(struct session_log *log)
 {
 	struct names_job *job = xcalloc(1, sizeof(*job));
+	const struct store_facts *facts = log->store->ops->facts;
 	*job = (struct names_job){.store = log->store,
-		.facts = log->store->ops->facts,
+		.facts = facts,
 		.id = xstrdup(log->id),
 		.epoch = log->epoch,
 		.size = log->keys.size,
 		.is_unseen = !log->keys.is_seen && !log->is_writing,
+		.inputs = log->keys.input_names - name_lines_count(facts, &log->keys.unwritten),
 		.log_size = log->written};
 	job->work.data = job;
 	name_table_begin(&job->names, job->facts->name_kinds, log->store->by_id.seed);
@@ -453,19 +475,6 @@ int log_keys_land(struct session_log *log, struct file_append *append)
 }
 
 /* --- lookups --- */
-
-/**
- * Loads the names if the caller has not waited for them, as recovery, tools and tests do not; this
- * blocks. After a failure on the thread pool, it is not retried before session_log_load_names().
- */
-static int need_names(struct session_log *log)
-{
-	const struct log_keys *keys = &log->keys;
-	return keys->names.slots ? 0
-	       : keys->job       ? -EBUSY
-	       : keys->error     ? keys->error
-				 : log->store->engine->load_names(log, true);
-}
 
 /** The value of a JSON string in the table, in the buffer `found`. */
 static const char *unescape(struct buffer *found, const char *string)

@@ -200,6 +200,7 @@ void metadata_give(struct metadata *meta, struct store_metadata *ret)
 		.max_seq = meta->max_seq,
 		.log_size = meta->log_size,
 		.keys_size = meta->keys_size,
+		.input_names = meta->input_names,
 		.facts_ops = meta->facts_ops,
 		.facts = meta->facts};
 	meta->facts = NULL;

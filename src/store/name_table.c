@@ -75,6 +75,11 @@ void name_table_put(struct name_table *table, const struct raw_name *name)
 	make_room(table);
 	uint64_t digest = digest_of(table, name->kind, name->key, name->key_len);
 	struct name_slot *slot = find_slot(table, digest);
+	if (kind->is_count) {
+		table->inputs += strtoull(name->key, NULL, 10);
+	} else if (!kind->is_of_event) {
+		table->inputs += !slot->digest || !kind->is_once;
+	}
 	if (slot->digest && !kind->is_of_event) {
 		return; /* the first one counts */
 	}

@@ -25,6 +25,8 @@ struct name_table {
 	uint64_t seed;
 	struct buffer by; /* the `by` of names: JSON strings, each with a NUL */
 	struct buffer listed; /* the keys of the listed kind, in their order; in the same form */
+	uint64_t inputs; /* how many names given by inputs were put */
+	uint64_t missing; /* of those that there should be; set by who reads them */
 };
 
 /* log_name.c */
@@ -50,6 +52,26 @@ struct raw_name {
 /** Reads a line. -EBADMSG if its checksum is wrong; `kind` is 0 if a later version wrote it. */
 int log_name_scan(
 	const struct store_facts *facts, const char *line, size_t len, struct raw_name *ret);
+
+/* names_rebuild.c: any thread */
+/** Makes the names of a log anew, of which lines are damaged or gone. */
+struct names_rebuild {
+	const struct store_facts *facts;
+	struct name_table *names; /* begun, and empty */
+	struct buffer lines; /* of the new file */
+};
+/** Takes the good lines of names that inputs gave: the log may not have them. */
+void names_rebuild_salvage(struct names_rebuild *rebuild, const char *bytes, size_t len);
+/**
+ * Takes the names of an event, each unless an input gave it and its line was good. Call it for all
+ * events, in their order, once all lines are salvaged.
+ */
+void names_rebuild_event(struct names_rebuild *rebuild, const struct event_view *view);
+/** Appends the line of a name; *ret is the same name, borrowed from `out`. */
+void name_line_append(struct buffer *out, const struct name_kind *kinds,
+	const struct log_name *name, struct raw_name *ret);
+/** How many names given by inputs these lines have, which are good. */
+uint64_t name_lines_count(const struct store_facts *facts, const struct buffer *lines);
 
 /* name_table.c: any thread */
 void name_table_begin(struct name_table *table, const struct name_kind *kinds, uint64_t seed);

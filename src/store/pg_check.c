@@ -63,7 +63,8 @@ static void check_row(struct pg_session_check *sc)
 		.base_seq = meta.base_seq,
 		.max_seq = meta.max_seq,
 		.log_size = meta.log_size - meta.first_at,
-		.keys_size = meta.keys_size};
+		.keys_size = meta.keys_size,
+		.input_names = meta.input_names};
 	metadata_finish(&meta);
 }
 

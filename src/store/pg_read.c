@@ -182,9 +182,39 @@ struct pg_names {
 	uint64_t epoch;
 	int64_t sid;
 	uint64_t size; /* how many bytes of lines to load */
+	uint64_t inputs; /* how many names given by inputs they should have */
 	struct name_table names;
 	int status;
 };
+
+/** Takes the good names of the rows, and those of the session's events. The rows stay as they are. */
+static int rebuild_names(struct pg_names *job, const PGresult *rows)
+{
+	struct pg_params params = {0};
+	struct names_rebuild rebuild = {.facts = job->store->ops->facts, .names = &job->names};
+	uint64_t seed = job->names.seed;
+	name_table_finish(&job->names);
+	name_table_begin(&job->names, rebuild.facts->name_kinds, seed);
+	for (int row = 0; row < PQntuples(rows); row++) {
+		names_rebuild_salvage(
+			&rebuild, PQgetvalue(rows, row, 1), (size_t)PQgetlength(rows, row, 1));
+	}
+	pg_add_bigint(&params, job->sid);
+	PGresult *lines = pg_query(pg_of(job->store),
+		"SELECT line FROM holdfast_event WHERE sid = $1 ORDER BY seq", &params);
+	for (int row = 0; row < PQntuples(lines); row++) {
+		struct event_view view;
+		if (event_parse_line(PQgetvalue(lines, row, 0), (size_t)PQgetlength(lines, row, 0),
+			    &view) == 0) {
+			names_rebuild_event(&rebuild, &view);
+		}
+	}
+	int r = lines ? 0 : -EIO;
+	PQclear(lines);
+	pg_params_finish(&params);
+	buffer_finish(&rebuild.lines);
+	return r;
+}
 
 static void names_work(uv_work_t *work)
 {
@@ -209,6 +239,11 @@ static void names_work(uv_work_t *work)
 	if (job->status == 0 && at != job->size) {
 		job->status = -EBADMSG;
 	}
+	if (job->status == -EBADMSG) {
+		job->status = rebuild_names(job, rows);
+	}
+	struct name_table *names = &job->names;
+	names->missing = job->inputs > names->inputs ? job->inputs - names->inputs : 0;
 	PQclear(rows);
 	pg_params_finish(&params);
 }
@@ -243,7 +278,9 @@ int pg_load_names(struct session_log *log, bool now)
 		.id = xstrdup(log->id),
 		.epoch = log->epoch,
 		.sid = pg_log_of(log)->sid,
-		.size = log->keys.size};
+		.size = log->keys.size,
+		.inputs = log->keys.input_names -
+			  name_lines_count(store->ops->facts, &log->keys.unwritten)};
 	job->work.data = job;
 	name_table_begin(&job->names, store->ops->facts->name_kinds, store->by_id.seed);
 	if (now) {

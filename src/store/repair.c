@@ -369,22 +369,6 @@ static int write_lines(struct walk *walk, int old_fd)
 	return r == 0 && disk->fdatasync(walk->fd) < 0 ? -errno : r;
 }
 
-/** Links the damaged file into set-aside/, under the first free name. Failure is only logged. */
-static void keep_old(const struct session_log *log, int dir_fd, const char *name)
-{
-	char to[320];
-	unsigned number = 0;
-	int r;
-	do {
-		snprintf(to, sizeof(to), "set-aside/%s.%s.%u", log->id, name, ++number);
-		r = linkat(dir_fd, name, log->store->dir_fd, to, 0);
-	} while (r < 0 && errno == EEXIST);
-	if (r < 0 && errno != ENOENT) {
-		diag(DIAG_WARN, "session %s: the damaged %s cannot be kept: %s", log->id, name,
-			strerror(errno));
-	}
-}
-
 /** Deletes the files derived from the damaged log. */
 static void drop_derived(int dir_fd)
 {
@@ -438,8 +422,8 @@ static int put_in_place(struct session_log *log, int dir_fd, const char *fresh)
 {
 	struct metadata meta;
 	struct buffer json = {0};
-	keep_old(log, dir_fd, "events.jsonl");
-	keep_old(log, dir_fd, "metadata.json");
+	repair_keep_file(log->store, log->id, dir_fd, "events.jsonl");
+	repair_keep_file(log->store, log->id, dir_fd, "metadata.json");
 	int r = disk_sync(log->store->dir_fd, "set-aside", O_RDONLY | O_DIRECTORY);
 	r = r < 0 ? r : write_names(log, dir_fd);
 	if (r < 0) {

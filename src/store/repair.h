@@ -69,6 +69,11 @@ struct set_aside {
 };
 /** Lists them by id, the newest first. The caller frees *ret. */
 int set_aside_list(int dir_fd, struct set_aside **ret, size_t *ret_count);
+/**
+ * Links the damaged file of a session into set-aside/, under the first free name. Failure is only
+ * logged. Any thread.
+ */
+void repair_keep_file(struct store *store, const char *id, int dir_fd, const char *name);
 /** Notes the sessions that are in no other place: see aside.c. */
 void set_aside_note_all(struct store *store);
 /** Member of struct store_engine: deletes a session's folders in set-aside/. */

@@ -77,9 +77,7 @@ void session_log_unlist(struct session_log *log)
 	log->is_removed = true;
 	session_log_hide(log);
 	log->store->engine->drop(log);
-	if (log->damage_from) {
-		store_add_damaged(log->store, -1);
-	}
+	store_add_damaged(log->store, -(log->damage_from != 0) - log->keys.is_told);
 	list_remove(&log->link);
 	list_remove(&log->wanted_link);
 	renderer_forget(log);

@@ -1,6 +1,7 @@
 /* The folders of damaged sessions in set-aside/: <id>.<number>. */
 #include "repair.h"
 
+#include "holdfast/diag.h"
 #include "holdfast/requests.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /** Splits <id>.<number>. Returns false if the name has another form. */
 static bool parse(const char *name, struct set_aside *ret)
@@ -85,6 +87,21 @@ void set_aside_note_all(struct store *store)
 		}
 	}
 	free(asides);
+}
+
+void repair_keep_file(struct store *store, const char *id, int dir_fd, const char *name)
+{
+	char to[320];
+	unsigned number = 0;
+	int r;
+	do {
+		snprintf(to, sizeof(to), "set-aside/%s.%s.%u", id, name, ++number);
+		r = linkat(dir_fd, name, store->dir_fd, to, 0);
+	} while (r < 0 && errno == EEXIST);
+	if (r < 0 && errno != ENOENT) {
+		diag(DIAG_WARN, "session %s: the damaged %s cannot be kept: %s", id, name,
+			strerror(errno));
+	}
 }
 
 static int move_to_trash(struct store *store, const char *from, const char *to)

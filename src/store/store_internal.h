@@ -5,6 +5,7 @@
 #define HOLDFAST_STORE_INTERNAL_H
 
 #include "ages.h"
+#include "aside.h"
 #include "disk_io.h"
 #include "engine.h"
 #include "journal_read.h"
@@ -124,6 +125,9 @@ struct log_keys {
 	int error; /* of the last attempt to read them; 0: it succeeded */
 	struct list waits; /* struct names_wait */
 	struct buffer found; /* the result of the last lookup */
+	bool is_told; /* that some are lost; it counts as damaged */
+	bool is_remade; /* the file was damaged, and was made anew */
+	uint64_t recovered; /* names whose lines were lost, and that the journal had */
 };
 
 struct session_log {
@@ -210,15 +214,6 @@ struct log_table {
 	struct pool pool; /* struct session_log */
 };
 
-/** A damaged session that is not served: see aside.c. */
-struct aside {
-	char *id;
-	int64_t number; /* in a database: sid and fence of its row */
-	uint64_t fence;
-	bool is_in_journal; /* the journal may make it anew at the next start: it cannot be deleted */
-	bool is_going; /* it is being deleted */
-};
-
 struct store {
 	uv_loop_t *loop;
 	const struct limits *limits;
@@ -288,18 +283,6 @@ struct store {
 	bool opening; /* recovery is in progress: everything runs on this thread and blocks */
 	struct server_life *life;
 };
-
-/* aside.c */
-/** Notes a damaged session. Nothing changes if it is known. */
-void aside_add(struct store *store, const char *id, int64_t number, uint64_t fence);
-/** The session is gone, or is served again. */
-void aside_remove(struct store *store, const char *id);
-/** Other servers may have them now. */
-void aside_forget_all(struct store *store);
-/** Adds those of one store to another. */
-void aside_move_all(struct store *from, struct store *to);
-/** Frees the table. */
-void aside_finish(struct store *store);
 
 /* embedded.c */
 extern const struct store_engine store_embedded;
@@ -497,8 +480,13 @@ void log_reads_resume(struct session_log *log, int status);
 /* log_keys.c */
 /** Adds a name; `log` is a struct session_log. */
 void log_keys_add(void *log, const struct log_name *name);
-/** Adds the nth name given by inputs, unless the log has it; its input is durable. */
+/**
+ * Adds the nth name given by inputs, unless the log has it; its input is durable. While the store is
+ * opened, also one that the log should have and lacks.
+ */
 void log_keys_add_input(struct session_log *log, uint64_t nth, const struct log_name *name);
+/** Says, once the store is open, that names are lost: appends that need them are refused. */
+void log_keys_tell_missing(struct session_log *log);
 /** Has the names written if many are unwritten. */
 void log_keys_flush(struct session_log *log);
 /** Prepares an append of the unwritten names, if there are enough of them, or `all`. */

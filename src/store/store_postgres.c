@@ -76,6 +76,9 @@ static int open_store(struct store *store, const struct store_place *place, char
 		pg_nodes_leave(pg);
 		return r;
 	}
+	list_for_each(link, &store->logs) {
+		log_keys_tell_missing(list_entry(link, struct session_log, link));
+	}
 	pg_sweep(pg); /* only now: a store that fails to open is freed at once */
 	return 0;
 }

@@ -16,16 +16,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FORGET_KEYS, OPTION_COUNT };
+
+static const struct option options[] = {
+	[FORGET_KEYS] = {"--forget-keys", NULL, NULL, NULL,
+		"give up keys, runs and ids of messages that are lost: what is sent again with one of them is stored twice"},
+	{0},
+};
+
 static const struct command command = {
-	.usage = "repair DIR [SESSION]",
+	.usage = "repair DIR [SESSION] [--forget-keys]",
 	.help = "Repairs damaged sessions, one or all, also those that the server has moved to set-aside/. An event whose\n"
 		"line is damaged is taken from the journal if that has it. In place of any other the log gets an event of\n"
 		"the type x-holdfast-gap, with the same number. The session gets a new epoch, so that clients load it again.\n"
 		"An image or file whose bytes are damaged is moved to set-aside/: nobody gets it before, either.\n"
+		"Keys and runs of producers that are lost with lines of keys.jsonl are taken from the journal if that has them.\n"
+		"If it has not, appends with a key that is not found stay refused (keys_damaged) until --forget-keys gives the\n"
+		"lost ones up; the log then says so.\n\n"
 		"The damaged files stay in set-aside/; remove them when you do not need them any more.\n\n"
 		"Stop the server first. If repair is interrupted, run it again. It prints a line for each session that was\n"
 		"damaged: id, what was wrong, how many events are lost, how many the journal had, the new epoch.\n\n"
-		"Exit codes: 0 nothing was damaged, or nothing is lost; 1 events or images are lost; 2 failed.\n",
+		"Exit codes: 0 nothing was damaged, or nothing is lost; 1 events, keys or images are lost; 2 failed.\n",
+	.options = options,
 	.words_min = 1,
 	.words_max = 2,
 };
@@ -35,9 +47,11 @@ struct repair {
 	const char *only; /* NULL: all */
 	char **ids; /* of those that get a new epoch */
 	size_t count;
-	bool is_known; /* `only` exists */
-	uint64_t lost;
-	uint64_t moved; /* images and files */
+	char **all; /* those that the repair is for */
+	size_t all_count;
+	bool forgets_keys;
+	uint64_t told; /* lines that were printed */
+	uint64_t lost; /* events, keys, images and files */
 };
 
 static void pick(const struct session_object *object, void *arg)
@@ -45,7 +59,10 @@ static void pick(const struct session_object *object, void *arg)
 	struct repair *repair = arg;
 	struct store_repaired damage;
 	bool is_meant = !repair->only || strcmp(repair->only, object->id) == 0;
-	repair->is_known = repair->is_known || is_meant;
+	if (is_meant) {
+		repair->all = xrealloc(repair->all, (repair->all_count + 1) * sizeof(*repair->all));
+		repair->all[repair->all_count++] = xstrdup(object->id);
+	}
 	if (is_meant && session_table_get_repair(repair->sessions, object->id, &damage)) {
 		repair->ids = xrealloc(repair->ids, (repair->count + 1) * sizeof(*repair->ids));
 		repair->ids[repair->count++] = xstrdup(object->id);
@@ -62,6 +79,7 @@ static void tell(struct repair *repair, const char *id, uint64_t epoch)
 	struct store_repaired damage;
 	if (session_table_get_repair(repair->sessions, id, &damage)) {
 		repair->lost += damage.lost;
+		repair->told++;
 		diag_print("%s: %s; %" PRIu64 " lost, %" PRIu64
 			   " from the journal; new epoch %016" PRIx64,
 			id, damage.why, damage.lost, damage.found, epoch);
@@ -109,7 +127,8 @@ static int repair_all(struct repair *repair)
 static void tell_moved(void *owner, const char *what, const char *to)
 {
 	struct repair *repair = owner;
-	repair->moved++;
+	repair->lost++;
+	repair->told++;
 	diag_print("%s is damaged, and was moved to %s", what, to);
 	fflush(stdout);
 }
@@ -125,22 +144,60 @@ static int set_aside(struct repair *repair, const char *dir)
 	return r;
 }
 
-static int repair_opened(
-	struct session_table *sessions, const char *dir, const char *only, uint64_t *ret_lost)
+static void tell_names(struct repair *repair, const char *id, const struct names_repaired *names)
 {
-	struct repair repair = {.sessions = sessions, .only = only};
-	session_table_each_object(sessions, pick, &repair);
-	if (only && !repair.is_known) {
-		diag(DIAG_ERROR, "there is no session %s", only);
+	if (!names->is_remade && !names->recovered && !names->missing) {
+		return;
+	}
+	diag_print("%s: names were damaged; %" PRIu64 " lost, %" PRIu64 " from the journal%s", id,
+		names->missing, names->recovered,
+		!names->missing        ? ""
+		: repair->forgets_keys ? "; the lost ones are given up"
+				       : "; --forget-keys gives the lost ones up");
+	fflush(stdout);
+	repair->lost += names->missing;
+	repair->told++;
+}
+
+/** Once the events are in order: ids of messages are taken from them. */
+static int repair_names(struct repair *repair)
+{
+	int r = 0;
+	if (repair->all_count) {
+		qsort(repair->all, repair->all_count, sizeof(*repair->all), compare_ids);
+	}
+	for (size_t i = 0; i < repair->all_count && r == 0; i++) {
+		const char *id = repair->all[i];
+		struct names_repaired names;
+		struct session *session = session_table_get(repair->sessions, id, strlen(id));
+		r = session ? session_repair_names(session, repair->forgets_keys, &names) : 0;
+		if (r < 0) {
+			diag(DIAG_ERROR, "session %s: its names cannot be repaired: %s", id,
+				strerror(-r));
+		} else if (session) {
+			tell_names(repair, id, &names);
+		}
+	}
+	return r;
+}
+
+static int repair_opened(struct repair *repair, const char *dir)
+{
+	session_table_each_object(repair->sessions, pick, repair);
+	if (repair->only && !repair->all_count) {
+		diag(DIAG_ERROR, "there is no session %s", repair->only);
 		return -ENOENT;
 	}
-	bool any = repair.count;
-	int r = repair_all(&repair);
-	r = r < 0 ? r : set_aside(&repair, dir);
-	if (r == 0 && !any && !repair.moved) {
+	int r = repair_all(repair);
+	r = r < 0 ? r : repair_names(repair);
+	r = r < 0 ? r : set_aside(repair, dir);
+	while (repair->all_count) {
+		free(repair->all[--repair->all_count]);
+	}
+	free(repair->all);
+	if (r == 0 && !repair->told) {
 		printf("nothing is damaged\n");
 	}
-	*ret_lost = repair.lost + repair.moved;
 	return r;
 }
 
@@ -148,8 +205,8 @@ int tool_repair(int argc, char **argv)
 {
 	const char *words[2] = {0};
 	struct offline opened;
-	uint64_t lost = 0;
-	int r = options_parse(&command, argc, argv, words, NULL, NULL);
+	const char *values[OPTION_COUNT] = {0};
+	int r = options_parse(&command, argc, argv, words, values, NULL);
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}
@@ -157,9 +214,11 @@ int tool_repair(int argc, char **argv)
 		return TOOL_FAILED;
 	}
 	const struct store_repair how = {.only = words[1]};
+	struct repair repair = {.only = words[1], .forgets_keys = values[FORGET_KEYS] != NULL};
 	r = offline_open(&opened, words[0], &how);
 	if (r == 0) {
-		r = repair_opened(opened.sessions, words[0], words[1], &lost);
+		repair.sessions = opened.sessions;
+		r = repair_opened(&repair, words[0]);
 	}
 	offline_close(&opened);
 	if (r < 0) {
@@ -168,5 +227,5 @@ int tool_repair(int argc, char **argv)
 	/* Open it once more: the journal then begins anew, without what the repair took from it. */
 	r = offline_open(&opened, words[0], NULL);
 	offline_close(&opened);
-	return r < 0 ? TOOL_FAILED : lost ? 1 : 0;
+	return r < 0 ? TOOL_FAILED : repair.lost ? 1 : 0;
 }

@@ -76,6 +76,8 @@ static void print_event(const char *type, const json_t *data)
 		print_note("the agent has stopped", text_of(data, "detail"));
 	} else if (strcmp(type, "x-holdfast-gap") == 0) {
 		print_note("an event is lost here", text_of(data, "why"));
+	} else if (strcmp(type, "x-holdfast-keys-forgotten") == 0) {
+		print_note("keys of producers are lost", NULL);
 	}
 	fflush(stdout);
 }

@@ -209,8 +209,8 @@ static int find_event_type(
 	ret->type_len = len;
 	if (strcmp(name, "text_complete") == 0 || strcmp(name, "session_idle") == 0) {
 		ret->type = EVENT_TURN_END;
-	} else if (strcmp(name, EVENT_GAP) == 0) {
-		return refuse(refusal, "unknown_type", "x-holdfast-gap is reserved for the server");
+	} else if (strncmp(name, EVENT_OWN_FRONT, strlen(EVENT_OWN_FRONT)) == 0) {
+		return refuse(refusal, "unknown_type", "x-holdfast-… is reserved for the server");
 	} else if (ret->type == EVENT_CUSTOM && !token_is_valid(name, len, 64)) {
 		return refuse(
 			refusal, "unknown_type", "an x-… type must match x-[A-Za-z0-9._:-]{1,62}");

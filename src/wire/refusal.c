@@ -63,3 +63,11 @@ int refuse_storage(struct refusal *refusal, enum storage_trouble trouble)
 {
 	return refuse(refusal, "storage_failed", "%s", storage_text(trouble));
 }
+
+int refuse_names(struct refusal *refusal, int error)
+{
+	return error == -ENODATA
+		       ? refuse(refusal, "keys_damaged",
+				 "keys or runs of this session are lost, so the server cannot tell whether this was stored before; nothing was stored, and the server's operator has to repair the session")
+		       : refuse_storage(refusal, STORAGE_NAMES);
+}
