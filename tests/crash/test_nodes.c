@@ -419,18 +419,25 @@ static void a_session_is_made_twice(void **state)
 	assert_int_equal(postgres_count_events("s"), 1);
 }
 
-/** One that has taken the sessions, and cannot read one of them, has no lease that others would wait for. */
-static void who_fails_half_way_gives_up_its_lease(void **state)
+/** Its id stays taken, its rows stay as they are, and the other sessions are served. */
+static void a_damaged_session_keeps_no_node_from_starting(void **state)
 {
 	struct nodes *nodes = *state;
 	make_busy(&nodes->a, "s");
+	make_busy(&nodes->a, "t");
 	rig_close(&nodes->a);
 	rig_close(&nodes->b);
-	postgres_ask("UPDATE holdfast_session SET metadata = '{' || metadata");
-	assert_int_equal(rig_open(&nodes->a), -EBADMSG);
-	assert_int_equal(postgres_ask("SELECT count(*) FROM holdfast_node"), 0);
-	postgres_ask("UPDATE holdfast_session SET metadata = substr(metadata, 2)");
+	postgres_ask("UPDATE holdfast_session SET metadata = '{' || metadata WHERE id = 's'");
+	assert_int_equal(rig_open(&nodes->a), 0);
+	assert_null(get(&nodes->a, "s"));
+	assert_int_equal(session_table_absence(nodes->a.table, "s", 1), STORE_DAMAGED);
+	assert_int_equal(session_table_absence(nodes->a.table, "t", 1), STORE_PRESENT);
+	assert_int_equal(session_table_count_damaged(nodes->a.table), 1);
+	expect_busy(&nodes->a, "t");
+	rig_close(&nodes->a);
+	postgres_ask("UPDATE holdfast_session SET metadata = substr(metadata, 2) WHERE id = 's'");
 	assert_int_equal(rig_open(&nodes->b), 0);
+	assert_int_equal(session_table_count_damaged(nodes->b.table), 0);
 	expect_busy(&nodes->b, "s");
 }
 
@@ -583,7 +590,7 @@ int main(void)
 		CASE(a_key_is_known_everywhere),
 		CASE(nobody_is_alone_beside_others),
 		CASE(a_session_is_made_twice),
-		CASE(who_fails_half_way_gives_up_its_lease),
+		CASE(a_damaged_session_keeps_no_node_from_starting),
 		CASE(a_deletion_that_was_warned_of_is_confirmed),
 		CASE(an_older_copy_is_noticed_by_what_it_lacks),
 		CASE(a_new_timeline_is_another_copy_unless_commits_waited),
