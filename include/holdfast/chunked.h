@@ -1,7 +1,8 @@
 /*
  * Decodes the chunked transfer encoding of a request's body (RFC 9112, section 7.1) incrementally.
  * Strict: ambiguous input is refused, so that a proxy in front of us cannot see another request
- * than we do. Pure.
+ * than we do. Behind a size there may be blanks (BWS), as many senders pad it, and then an extension or
+ * the end of the line, but nothing else. Pure.
  */
 #ifndef HOLDFAST_CHUNKED_H
 #define HOLDFAST_CHUNKED_H
@@ -16,6 +17,7 @@
 
 enum chunked_state {
 	CHUNKED_SIZE,
+	CHUNKED_SIZE_BLANK,
 	CHUNKED_EXTENSION,
 	CHUNKED_SIZE_LF,
 	CHUNKED_DATA,

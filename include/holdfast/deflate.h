@@ -15,10 +15,6 @@
 /* Shorter texts are sent uncompressed; they would hardly shrink. */
 #define DEFLATE_MIN 1024
 
-/* The response to a handshake that offers it. */
-#define DEFLATE_ACCEPTED \
-	"permessage-deflate; server_no_context_takeover; client_no_context_takeover"
-
 /** zlib's state; about 300 KiB after each kind of use. */
 struct deflater;
 
@@ -33,10 +29,13 @@ struct deflater *deflater_create_small(void);
 void deflater_destroy(struct deflater *deflater);
 
 /**
- * Whether a client's offer (the value of Sec-WebSocket-Extensions) allows DEFLATE_ACCEPTED. A
- * client that wants our window smaller than 32 KiB gets no compression.
+ * Returns the answer to a client's offers (the value of Sec-WebSocket-Extensions), static text: to the
+ * first of them that we accept, without context takeover on either side. NULL if there is none: a
+ * client that wants our window smaller than 32 KiB gets no compression, and an offer with a parameter
+ * that is unknown, repeated or has a bad value is declined (RFC 7692, section 5.1).
+ * server_max_window_bits=15 is repeated in the answer, as section 7.1.2.1 demands.
  */
-bool deflate_is_offered(const char *offers, size_t len);
+const char *deflate_answer(const char *offers, size_t len);
 
 /** Appends the text as the payload of a compressed message. */
 void deflate_message(struct deflater *deflater, const char *text, size_t len, struct buffer *out);

@@ -76,6 +76,12 @@ size_t http_count_fields(const struct http_head *head, const char *name);
 /** Whether `word` is one of the comma-separated words of all fields with this name, in any case. */
 bool http_head_has_word(const struct http_head *head, const char *name, const char *word);
 /**
+ * Returns the weight, 0 to 1000, that a list of preferences such as Accept gives to exactly this element
+ * (RFC 9110, section 12.4.2), or -1 if it does not have it. Parameters other than `q` are ignored; a
+ * weight that cannot be read is 1000, as that of a list without weights.
+ */
+int http_head_weight(const struct http_head *head, const char *name, const char *element);
+/**
  * Copies the value of a field and NUL-terminates it. Returns false if the field is missing or does
  * not fit.
  */

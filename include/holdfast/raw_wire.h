@@ -18,7 +18,8 @@
 bool raw_is_path(const char *path);
 /**
  * Returns the name in a decoded path: parts separated by slashes, of printable UTF-8 without
- * backslashes, none of them "." or "..", at most `most` bytes. Returns NULL if it is invalid.
+ * backslashes, none of them "." or "..", at most `most` bytes. Returns NULL if it is invalid, or has
+ * the part "__ds", which the protocol reserves for what it says about streams, such as subscriptions.
  */
 const char *raw_name(const char *path, size_t most);
 

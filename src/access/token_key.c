@@ -112,22 +112,35 @@ static json_t *read_part(const char *part, size_t len)
 	return json;
 }
 
-/** Splits a token into three non-empty parts with dots between them. Returns false if it cannot. */
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/**
+ * Whether the last digit has no bits that belong to no byte. With such bits (RFC 4648, section 3.5)
+ * one token would have several spellings, and so could be another one for whoever compares them.
+ */
+static bool is_canonical(const char *part, size_t len)
+{
+	size_t last = (size_t)(strchr(digits, part[len - 1]) - digits);
+	size_t spare[] = {0, 63, 15, 3};
+	return len % 4 != 1 && (last & spare[len % 4]) == 0;
+}
+
+/**
+ * Splits a token into three non-empty parts with dots between them, each in the one spelling that it
+ * has in base64url without padding (RFC 7515, section 2). Returns false if it cannot.
+ */
 static bool split(const char *token, size_t lens[3])
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 	const char *at = token;
 	if (strnlen(token, TOKEN_MAX + 1) > TOKEN_MAX) {
 		return false;
 	}
 	for (int i = 0; i < 3; i++) {
 		lens[i] = strspn(at, digits);
-		at += lens[i];
-		if (!lens[i] || *at != (i < 2 ? '.' : '\0')) {
+		if (!lens[i] || !is_canonical(at, lens[i]) || at[lens[i]] != (i < 2 ? '.' : '\0')) {
 			return false;
 		}
-		at++;
+		at += lens[i] + 1;
 	}
 	return true;
 }

@@ -184,16 +184,6 @@ static void refuse_missing(struct conn *conn)
 	http_refuse(conn, "not_found", NOTHING_HERE);
 }
 
-/** Whether If-None-Match contains this tag (RFC 9110, section 13.1.2). */
-static bool has_tag(const struct http_head *head, const char *etag)
-{
-	char weak[80];
-	snprintf(weak, sizeof(weak), "W/%s", etag);
-	return http_head_has_word(head, "if-none-match", etag) ||
-	       http_head_has_word(head, "if-none-match", weak) ||
-	       http_head_has_word(head, "if-none-match", "*");
-}
-
 static void end_file(struct conn *conn)
 {
 	free_job(conn->http->file);
@@ -226,7 +216,7 @@ static void begin_answer(struct conn *conn)
 {
 	struct file_job *job = conn->http->file;
 	struct buffer headers = {0};
-	bool is_known = has_tag(conn->http->head, job->etag);
+	bool is_known = http_has_etag(conn, job->etag);
 	buffer_printf(&headers, "%scache-control: %s\r\netag: %s\r\nvary: accept-encoding\r\n%s",
 		page_headers,
 		has_hash(job->path) ? "public, max-age=31536000, immutable" : "no-cache", job->etag,

@@ -176,15 +176,22 @@ void http_respond(struct conn *conn, unsigned status, const char *json, size_t l
 
 bool http_has_etag(const struct conn *conn, const char *etag)
 {
-	char told[200];
-	return http_head_copy(conn->http->head, "if-none-match", told, sizeof(told)) &&
-	       (strcmp(told, "*") == 0 || strstr(told, etag));
+	const struct http_head *head = conn->http->head;
+	char weak[200];
+	snprintf(weak, sizeof(weak), "W/%s", etag);
+	return http_head_has_word(head, "if-none-match", etag) ||
+	       http_head_has_word(head, "if-none-match", weak) ||
+	       http_head_has_word(head, "if-none-match", "*");
 }
 
 bool http_takes_gzip(const struct conn *conn)
 {
-	return conn->server->deflater &&
-	       http_head_has_word(conn->http->head, "accept-encoding", "gzip");
+	const struct http_head *head = conn->http->head;
+	int gzip = http_head_weight(head, "accept-encoding", "gzip");
+	gzip = gzip >= 0 ? gzip : http_head_weight(head, "accept-encoding", "x-gzip");
+	gzip = gzip >= 0 ? gzip : http_head_weight(head, "accept-encoding", "*");
+	return conn->server->deflater && gzip > 0 &&
+	       gzip >= http_head_weight(head, "accept-encoding", "identity");
 }
 
 #define PAGE_RULES "content-disposition: attachment\r\nvary: accept-encoding\r\n"

@@ -202,26 +202,28 @@ struct range {
 	uint64_t size;
 };
 
+/** A number of any length (section 14.1.1): one that is too large is beyond every file. */
 static bool read_number(const char **at, uint64_t *ret)
 {
 	size_t digits = strspn(*at, "0123456789");
-	*ret = digits && digits < 19 ? strtoull(*at, NULL, 10) : 0;
+	*ret = digits ? strtoull(*at, NULL, 10) : 0; /* ULLONG_MAX if it is too large */
 	*at += digits;
-	return digits && digits < 19;
+	return digits;
 }
 
 /**
  * Parses the Range header of a GET. Anything but one well-formed range of bytes means the whole
- * file.
+ * file, and so does an If-Range, because these files have no validator (section 13.1.5).
  */
 static struct range find_range(const struct conn *conn, uint64_t size)
 {
-	char text[64];
+	char text[256];
 	struct range all = {.state = RANGE_NONE, .size = size};
 	uint64_t first;
 	uint64_t last;
 	if (conn->http->method != HTTP_GET ||
 		!http_head_copy(conn->http->head, "range", text, sizeof(text)) ||
+		http_head_field(conn->http->head, "if-range") ||
 		strncasecmp(text, "bytes=", 6) != 0) {
 		return all;
 	}

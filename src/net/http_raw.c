@@ -240,7 +240,7 @@ void http_route_raw(struct conn *conn)
 			conn, "forbidden", "the token allows only some sessions, and no streams");
 	} else if (!name) {
 		http_refuse(conn, "bad_request",
-			"a stream's name has 1 to 512 bytes of printable UTF-8, and no empty part, \".\", \"..\" or backslash");
+			"a stream's name has 1 to 512 bytes of printable UTF-8, and no empty part, \".\", \"..\", \"__ds\" or backslash");
 	} else if (http_may(conn, right_of(conn->http->method))) {
 		route_method(conn, name);
 	}

@@ -21,8 +21,14 @@
 
 bool http_wants_sse(const struct conn *conn)
 {
-	return conn->http->method == HTTP_GET &&
-	       http_head_has_word(conn->http->head, "accept", "text/event-stream");
+	static const char *const others[] = {"application/json", "application/*", "*/*"};
+	const struct http_head *head = conn->http->head;
+	int sse = http_head_weight(head, "accept", "text/event-stream");
+	int json = -1;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && json < 0; i++) {
+		json = http_head_weight(head, "accept", others[i]);
+	}
+	return conn->http->method == HTTP_GET && sse > 0 && sse >= json;
 }
 
 static int64_t now_ms(const struct conn *conn)

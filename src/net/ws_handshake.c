@@ -125,20 +125,21 @@ static bool offers_protocol(const struct conn *conn)
 	return http_head_has_word(conn->http->head, "sec-websocket-protocol", "holdfast.v1");
 }
 
-static bool offers_deflate(const struct conn *conn)
+/** Returns the answer to the offers of compression; NULL: there is none that we accept. */
+static const char *answer_deflate(const struct conn *conn)
 {
+	static const char wanted[] = "sec-websocket-extensions";
 	const struct http_head *head = conn->http->head;
-	bool is_offered = false;
-	for (unsigned i = 0; conn->server->deflater && i < head->field_count; i++) {
+	const char *answer = NULL;
+	for (unsigned i = 0; conn->server->deflater && !answer && i < head->field_count; i++) {
 		struct http_span name = head->fields[i].name;
 		struct http_span value = head->fields[i].value;
-		static const char wanted[] = "sec-websocket-extensions";
-		is_offered = is_offered ||
-			     (name.len == sizeof(wanted) - 1 &&
-				     strncasecmp(head->text + name.at, wanted, name.len) == 0 &&
-				     deflate_is_offered(head->text + value.at, value.len));
+		if (name.len == sizeof(wanted) - 1 &&
+			strncasecmp(head->text + name.at, wanted, name.len) == 0) {
+			answer = deflate_answer(head->text + value.at, value.len);
+		}
 	}
-	return is_offered;
+	return answer;
 }
 
 /**
@@ -191,7 +192,8 @@ void ws_upgrade(struct conn *conn)
 	list_init(&conn->ws->outbox);
 	conn->ws->cookies = conn->grant ? NULL : login_cookies_of(conn, conn->http->head);
 	ws_make_client_id(conn);
-	conn->ws->deflates = conn->ws->reader.may_deflate = offers_deflate(conn);
+	const char *deflate = answer_deflate(conn);
+	conn->ws->deflates = conn->ws->reader.may_deflate = deflate != NULL;
 	bool is_tap =
 		conn->kind.is_node && ops == &observer_conn_ops &&
 		http_head_has_word(conn->http->head, "sec-websocket-protocol", MIRROR_PROTOCOL);
@@ -203,12 +205,13 @@ void ws_upgrade(struct conn *conn)
 	accept_key(key, accept);
 	buffer_printf(&answer,
 		"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n"
-		"connection: Upgrade\r\nsec-websocket-accept: %s\r\n%s%s\r\n",
+		"connection: Upgrade\r\nsec-websocket-accept: %s\r\n%s%s%s%s\r\n",
 		accept,
 		is_tap                  ? "sec-websocket-protocol: " MIRROR_PROTOCOL "\r\n"
 		: offers_protocol(conn) ? "sec-websocket-protocol: holdfast.v1\r\n"
 					: "",
-		conn->ws->deflates ? "sec-websocket-extensions: " DEFLATE_ACCEPTED "\r\n" : "");
+		deflate ? "sec-websocket-extensions: " : "", deflate ? deflate : "",
+		deflate ? "\r\n" : "");
 	conn_put(conn, answer.data, answer.len);
 	buffer_finish(&answer);
 	trace_log(conn, 101);

@@ -10,6 +10,17 @@ static bool is_text(char c)
 	return (unsigned char)c >= 0x20 ? c != 0x7f : c == '\t';
 }
 
+/** Behind the digits of a size: blanks, an extension, or the end of the line. */
+static enum chunked_state take_blank(char c)
+{
+	if (c == '\r') {
+		return CHUNKED_SIZE_LF;
+	}
+	return c == ';'                ? CHUNKED_EXTENSION
+	       : c == ' ' || c == '\t' ? CHUNKED_SIZE_BLANK
+				       : CHUNKED_BAD;
+}
+
 static enum chunked_state take_size(struct chunked *chunked, char c)
 {
 	int digit = bytes_hex_digit(c);
@@ -18,13 +29,7 @@ static enum chunked_state take_size(struct chunked *chunked, char c)
 		chunked->left = chunked->left << 4 | (unsigned)digit;
 		return ++chunked->digits <= 15 ? CHUNKED_SIZE : CHUNKED_BAD;
 	}
-	if (!chunked->digits) {
-		return CHUNKED_BAD;
-	}
-	if (c == '\r') {
-		return CHUNKED_SIZE_LF;
-	}
-	return c == ';' || c == ' ' || c == '\t' ? CHUNKED_EXTENSION : CHUNKED_BAD;
+	return chunked->digits ? take_blank(c) : CHUNKED_BAD;
 }
 
 static enum chunked_state take_extension(struct chunked *chunked, char c)
@@ -67,6 +72,8 @@ static enum chunked_state step(struct chunked *chunked, char c)
 	switch (chunked->state) {
 	case CHUNKED_SIZE:
 		return take_size(chunked, c);
+	case CHUNKED_SIZE_BLANK:
+		return ++chunked->line < CHUNKED_LINE_MAX ? take_blank(c) : CHUNKED_BAD;
 	case CHUNKED_EXTENSION:
 		return take_extension(chunked, c);
 	case CHUNKED_SIZE_LF:

@@ -118,56 +118,69 @@ static unsigned window_bits(const char *text, size_t len)
 		       : 0;
 }
 
+/* The parameters of an offer, and a bit for each. */
+enum { SERVER_ALONE, CLIENT_ALONE, CLIENT_BITS, SERVER_BITS, PARAMETERS };
+
 /**
  * Checks a parameter (RFC 7692, section 7.1): known, not repeated, and with a valid value that we
  * accept.
  */
 static bool takes_parameter(const char *text, size_t len, unsigned *seen)
 {
-	static const char *const names[] = {"server_no_context_takeover",
-		"client_no_context_takeover", "client_max_window_bits", "server_max_window_bits"};
+	static const char *const names[] = {[SERVER_ALONE] = "server_no_context_takeover",
+		[CLIENT_ALONE] = "client_no_context_takeover",
+		[CLIENT_BITS] = "client_max_window_bits",
+		[SERVER_BITS] = "server_max_window_bits"};
 	const char *name;
 	size_t name_len = cut(&text, &len, '=', &name);
 	bool has_value = text[-1] == '=';
 	const char *value;
 	size_t value_len = cut(&text, &len, '\0', &value);
 	unsigned which = 0;
-	while (which < 4 && !is_word(name, name_len, names[which])) {
+	while (which < PARAMETERS && !is_word(name, name_len, names[which])) {
 		which++;
 	}
-	if (which == 4 || *seen & 1U << which) {
+	if (which == PARAMETERS || *seen & 1U << which) {
 		return false;
 	}
 	*seen |= 1U << which;
-	if (which < 2) {
+	if (which == SERVER_ALONE || which == CLIENT_ALONE) {
 		return !has_value;
 	}
 	unsigned bits = window_bits(value, value_len);
-	return which == 2 ? !has_value || bits : bits == 15;
+	return which == CLIENT_BITS ? !has_value || bits : bits == 15;
 }
 
-static bool takes_offer(const char *text, size_t len)
+static bool takes_offer(const char *text, size_t len, unsigned *ret_seen)
 {
 	const char *part;
-	unsigned seen = 0;
+	*ret_seen = 0;
 	size_t n = cut(&text, &len, ';', &part);
 	bool is_good = is_word(part, n, "permessage-deflate");
-	while (is_good && len) {
+	bool has_more = text[-1] == ';';
+	while (is_good && (len || has_more)) {
 		n = cut(&text, &len, ';', &part);
-		is_good = n && takes_parameter(part, n, &seen);
+		is_good = n && takes_parameter(part, n, ret_seen);
+		has_more = is_good && text[-1] == ';';
 	}
 	return is_good;
 }
 
-bool deflate_is_offered(const char *offers, size_t len)
+const char *deflate_answer(const char *offers, size_t len)
 {
-	bool is_offered = false;
-	while (!is_offered && len) {
+	static const char answer[] =
+		"permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+	static const char answer_bits[] =
+		"permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=15";
+	while (len) {
 		const char *offer;
+		unsigned seen;
 		size_t n = cut(&offers, &len, ',', &offer);
-		is_offered = takes_offer(offer, n);
+		if (n && takes_offer(offer, n, &seen)) {
+			return seen & 1U << SERVER_BITS ? answer_bits : answer;
+		}
 	}
-	return is_offered;
+	return NULL;
 }
 
 /* --- compression --- */

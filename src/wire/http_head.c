@@ -301,26 +301,94 @@ const struct http_field *http_head_field(const struct http_head *head, const cha
 	return NULL;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/** Cuts off the list up to the first `end`, trimmed, and moves *at behind it. Returns its length. */
+static size_t cut(const char **at, size_t *len, char end, const char **ret)
+{
+	const char *found = memchr(*at, end, *len);
+	size_t n = found ? (size_t)(found - *at) : *len;
+	*ret = *at;
+	*at += found ? n + 1 : n;
+	*len -= found ? n + 1 : n;
+	for (; n && is_blank(**ret); n--) {
+		(*ret)++;
+	}
+	while (n && is_blank((*ret)[n - 1])) {
+		n--;
+	}
+	return n;
+}
+
+static bool is_word(const char *text, size_t len, const char *word)
+{
+	return len == strlen(word) && strncasecmp(text, word, len) == 0;
+}
+
 static bool list_has(const char *list, size_t len, const char *word)
 {
-	size_t word_len = strlen(word);
-	size_t at = 0;
-	while (at < len) {
-		const char *comma = memchr(list + at, ',', len - at);
-		size_t end = comma ? (size_t)(comma - list) : len;
-		size_t last = end;
-		while (at < last && (list[at] == ' ' || list[at] == '\t')) {
-			at++;
-		}
-		while (last > at && (list[last - 1] == ' ' || list[last - 1] == '\t')) {
-			last--;
-		}
-		if (last - at == word_len && strncasecmp(list + at, word, word_len) == 0) {
+	while (len) {
+		const char *element;
+		size_t n = cut(&list, &len, ',', &element);
+		if (is_word(element, n, word)) {
 			return true;
 		}
-		at = end + 1;
 	}
 	return false;
+}
+
+/** Reads `q=` with 0 or 1 and at most three decimals, in thousandths; -1 if it is anything else. */
+static int read_weight(const char *text, size_t len)
+{
+	if (len < 3 || (text[0] | 0x20) != 'q' || text[1] != '=' || text[2] < '0' ||
+		text[2] > '1' || len > 7 || (len > 3 && text[3] != '.')) {
+		return -1;
+	}
+	int weight = text[2] - '0';
+	for (size_t i = 4; i < 7; i++) {
+		char c = i < len ? text[i] : '0';
+		if (c < '0' || c > '9') {
+			return -1;
+		}
+		weight = weight * 10 + c - '0';
+	}
+	return weight <= 1000 ? weight : -1;
+}
+
+static int list_weight(const char *list, size_t len, const char *wanted)
+{
+	while (len) {
+		const char *element;
+		const char *part;
+		size_t left = cut(&list, &len, ',', &element);
+		size_t n = cut(&element, &left, ';', &part);
+		if (!is_word(part, n, wanted)) {
+			continue;
+		}
+		int weight = -1;
+		while (left && weight < 0) {
+			n = cut(&element, &left, ';', &part);
+			weight = read_weight(part, n);
+		}
+		return weight < 0 ? 1000 : weight;
+	}
+	return -1;
+}
+
+int http_head_weight(const struct http_head *head, const char *name, const char *element)
+{
+	int weight = -1;
+	for (unsigned i = 0; weight < 0 && i < head->field_count; i++) {
+		const struct http_field *field = &head->fields[i];
+		if (span_is(head->text, field->name, name)) {
+			weight = list_weight(
+				head->text + field->value.at, field->value.len, element);
+		}
+	}
+	return weight;
 }
 
 bool http_head_has_word(const struct http_head *head, const char *name, const char *word)

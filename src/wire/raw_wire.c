@@ -22,7 +22,13 @@ bool raw_is_path(const char *path)
 
 static bool is_part(const char *part, size_t len)
 {
-	return len && !(len == 1 && part[0] == '.') && !(len == 2 && strncmp(part, "..", 2) == 0);
+	static const char *const taken[] = {"", ".", "..", "__ds"};
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+		if (strlen(taken[i]) == len && strncmp(part, taken[i], len) == 0) {
+			return false;
+		}
+	}
+	return true;
 }
 
 const char *raw_name(const char *path, size_t most)

@@ -38,6 +38,9 @@ async function handshake(t, server, path, offers) {
 	return { socket, agreed: headers['sec-websocket-extensions'] };
 }
 
+/** With the size of our window, which a client that offers it gets to hear. */
+const SIZED = `${AGREED}; server_max_window_bits=15`;
+
 /** What is offered, and whether it is agreed on. */
 const OFFERS = [
 	[undefined, false],
@@ -46,7 +49,19 @@ const OFFERS = [
 	['permessage-deflate; client_max_window_bits', true],
 	['permessage-deflate;client_max_window_bits=9', true],
 	['permessage-deflate; client_max_window_bits="10"', true],
-	['permessage-deflate; server_max_window_bits=15', true],
+	['permessage-deflate; server_max_window_bits=15', SIZED],
+	['permessage-deflate; Server_Max_Window_Bits = "15"; client_max_window_bits', SIZED],
+	['permessage-deflate; client_max_window_bits=8; server_max_window_bits=15; server_no_context_takeover; client_no_context_takeover', SIZED],
+	['permessage-deflate; server_max_window_bits=14, permessage-deflate; server_max_window_bits=15', SIZED],
+	['permessage-deflate, permessage-deflate; server_max_window_bits=15', true],
+	[['permessage-deflate; unknown', 'permessage-deflate; server_max_window_bits=15'], SIZED],
+	['permessage-deflate; server_max_window_bits=15; server_max_window_bits=15', false],
+	['permessage-deflate; server_max_window_bits=015', false],
+	['permessage-deflate; server_max_window_bits=" 15"', false],
+	['permessage-deflate; client_max_window_bits=', false],
+	['permessage-deflate;', false],
+	['permessage-deflate; client_max_window_bits;', false],
+	[', permessage-deflate', true],
 	['permessage-deflate ; server_no_context_takeover ;\tclient_no_context_takeover', true],
 	['x-other, permessage-deflate', true],
 	['x-other; a="b, permessage-deflate; c"', false],
@@ -73,7 +88,7 @@ test('what is agreed on', async (t) => {
 	const cases = SOCKETS.flatMap(({ name, path }) => OFFERS.map(([offers, wanted]) => ({ name: `${name}: ${offers}`, path, offers, wanted })));
 	await runCases(t, await start(t), cases, async (sub, server, { path, offers, wanted }) => {
 		const { agreed } = await handshake(sub, server, path, offers);
-		assert.equal(agreed, wanted ? AGREED : undefined);
+		assert.equal(agreed, wanted === true ? AGREED : wanted || undefined);
 	});
 });
 

@@ -54,6 +54,7 @@ static void bodies_come_out_however_they_are_cut(void **state)
 		{"a\r\n0123456789\r\n000\r\n\r\n", "0123456789", 0},
 		{"3;name=value\r\n\r\n\n\r\n0;last\r\n\r\n", "\r\n\n", 0},
 		{"3 \t;a=\"b\"\r\nxyz\r\n0\r\n\r\n", "xyz", 0},
+		{"1 \t \r\nx\r\n0 \r\n\r\n", "x", 0},
 		{"1\r\nx\r\n0\r\nDigest: abc\r\nOther:\r\n\r\n", "x", 0},
 		{"000000000000001\r\nx\r\n0\r\n\r\n", "x", 0},
 	};
@@ -81,8 +82,9 @@ static void what_is_no_chunked_body_is_refused(void **state)
 	static const char *const samples[] = {"\r\n", "x\r\n", "-1\r\nx", "+1\r\nx", "0x1\r\nx",
 		" 1\r\n", "1\nx", "1\r\rx", "1\r\nxy", "1\r\nx\n0", "1\r\nx\r0", "g\r\n", "\n",
 		"1\r\nx\r\n\r\n", "0\r\n\n", "0\n\r\n", "0\r\n\rX", "0\r\na\nb", "0\r\na: b\r\rc",
-		"0\r\na\001: b", "1;\001\r\n", "1;a\nx", "1,1\r\n", "0000000000000001\r\n",
-		"ffffffffffffffff\r\n", "10000000000000000\r\n"};
+		"0\r\na\001: b", "1;\001\r\n", "1;a\nx", "1,1\r\n", "1 1\r\n", "1 x\r\n", "1 \n",
+		"1 \t\v\r\n", "1 =a\r\n", "0000000000000001\r\n", "ffffffffffffffff\r\n",
+		"10000000000000000\r\n"};
 	struct buffer out = {0};
 	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
 		size_t len = strlen(samples[i]);
@@ -118,6 +120,7 @@ static void extensions_and_trailers_have_an_end(void **state)
 {
 	assert_int_equal(decode_long("0;", 'e', CHUNKED_LINE_MAX - 1, "\r\n\r\n"), CHUNKED_DONE);
 	assert_int_equal(decode_long("0;", 'e', CHUNKED_LINE_MAX, "\r\n\r\n"), CHUNKED_BAD);
+	assert_int_equal(decode_long("0 ", ' ', CHUNKED_LINE_MAX, "\r\n\r\n"), CHUNKED_BAD);
 	assert_int_equal(
 		decode_long("0\r\nt:", 't', CHUNKED_TRAILER_MAX - 2, "\r\n\r\n"), CHUNKED_DONE);
 	assert_int_equal(
