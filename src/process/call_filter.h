@@ -23,7 +23,7 @@ struct call_filter {
 /* The argument `n`, an int or flags, has these bits of `mask`; is `value`; is not `value`. */
 #define CALL_HAS(n, mask, bits) SCMP_CMP((n), SCMP_CMP_MASKED_EQ, (mask), (bits))
 #define CALL_IS(n, value)       CALL_HAS(n, 0xffffffffU, (value))
-#define CALL_IS_NOT(n, value)   SCMP_CMP((n), SCMP_CMP_NE, (value))
+#define CALL_IS_NOT(n, value)   SCMP_CMP((n), SCMP_CMP_NE, (value), 0)
 
 /**
  * Begins a filter that answers what it does not name with `error`, or allows it (0). The system
