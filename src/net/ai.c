@@ -4,6 +4,7 @@
  * of its messages each time; the log already has the others, so only the last one is used.
  */
 #include "ai_internal.h"
+#include "ws_internal.h"
 
 #include "holdfast/intake.h"
 

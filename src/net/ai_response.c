@@ -5,6 +5,7 @@
  * chunk.
  */
 #include "ai_internal.h"
+#include "ws_internal.h"
 
 #include "holdfast/sse.h"
 

@@ -5,6 +5,7 @@
 #include "node_internal.h"
 
 #include "peer.h"
+#include "ws_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

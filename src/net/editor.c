@@ -6,6 +6,7 @@
 #include "editor_internal.h"
 
 #include "http_internal.h"
+#include "ws_internal.h"
 
 #include "holdfast/json_lines.h"
 #include "holdfast/session_list.h"

@@ -4,6 +4,7 @@
 #include "editor_internal.h"
 
 #include "http_internal.h"
+#include "ws_internal.h"
 
 #include "holdfast/intake.h"
 

@@ -2,6 +2,7 @@
  * A session that an editor has open: an observer whose frames become ACP messages (editor_view.h).
  */
 #include "editor_internal.h"
+#include "ws_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* The REST API (proto/protocol.md#rest): the table of routes, and the requests about sessions. */
 #include "node_internal.h"
+#include "ws_internal.h"
 
 #include "holdfast/blobs.h"
 #include "holdfast/raw_wire.h"

@@ -4,6 +4,7 @@
  * nothing is read until the write is done.
  */
 #include "http_internal.h"
+#include "ws_internal.h"
 
 #include "holdfast/blobs.h"
 #include "holdfast/diag.h"

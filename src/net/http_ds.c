@@ -5,6 +5,7 @@
  * and streams of a session that another node owns observe its mirror (node_mirror.c).
  */
 #include "node_internal.h"
+#include "ws_internal.h"
 
 #include "holdfast/ds.h"
 #include "holdfast/sse.h"

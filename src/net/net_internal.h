@@ -584,35 +584,6 @@ bool http_delete_damaged(struct conn *conn);
 /** If the session exists but is not served, refuses and closes the socket and returns true. */
 bool ws_refuse_absent(struct conn *conn);
 
-/* ws_observer.c */
-/** What its observers have of its query, its token and its name. Borrows from the connection. */
-struct observer_config ws_observer_config(const struct conn *conn);
-/** Sends an observer who is present, if it watches that and it has changed. */
-void ws_tell_presence(struct conn *conn);
-
-/* ws_content.c */
-#define BLOB_DAMAGED \
-	"the image or file is damaged on the server's disk, and is not given out; send it to the session again, which repairs it"
-/**
- * Whether a prompt has to wait until its images and files are checked: then the connection is
- * parked, and handles the message again later.
- */
-bool ws_waits_for_content(
-	struct conn *conn, const struct request *request, const char *text, size_t len);
-/** After the check: adds what was found to the prompt, or refuses it. */
-int ws_take_content(struct conn *conn, struct request *request, struct refusal *refusal);
-/** Cancels the check. Does nothing if none is running. */
-void ws_content_drop(struct conn *conn);
-
-/* ws_prompts.c */
-/** Gives the session a prompt whose images and files have been checked. */
-int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t *ret_seq,
-	bool *ret_duplicate, struct refusal *refusal);
-/** False for a queued prompt of another user, unless the client is an administrator. */
-bool conn_may_change(const struct conn *conn, const struct session *session, const char *prompt_id);
-/** Handles an observer's requests about prompts. */
-void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal);
-
 /* ws_feed.c */
 void feed_flush(struct server *server);
 /** Tells feeds that could see the session `id` that it was deleted. */

@@ -8,6 +8,7 @@
 #include "mirror_internal.h"
 
 #include "node_socket.h"
+#include "ws_internal.h"
 
 #include "holdfast/mirror.h"
 #include "holdfast/node_identity.h"

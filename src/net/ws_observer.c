@@ -1,5 +1,6 @@
 /* The observer's WebSocket: passes its requests to the observer, the session and its agent. */
 #include "node_internal.h"
+#include "ws_internal.h"
 
 #include "holdfast/intake.h"
 

@@ -1,5 +1,5 @@
 /* The producer's WebSocket: append, answered with `appended` once durable, and keepalive. */
-#include "net_internal.h"
+#include "ws_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* An observer's requests about prompts: sending, listing, editing and removing them. */
-#include "net_internal.h"
+#include "ws_internal.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * handles the messages in a file of its own (struct conn_ops).
  */
 #include "http_internal.h"
+#include "ws_internal.h"
 
 #include "holdfast/deflate.h"
 

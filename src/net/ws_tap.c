@@ -4,6 +4,7 @@
  * viewers (ws_viewer.c) and their requests come up.
  */
 #include "node_internal.h"
+#include "ws_internal.h"
 
 #include "holdfast/mirror.h"
 
