@@ -1,6 +1,6 @@
 /*
  * Parses and checks the requests of an AI SDK chat (npm ai): the frames of its
- * WebSocketChatTransport and the bodies of its HTTP requests. The client sends all messages; only
+ * WebSocketChatTransport, one of our own to cancel, and the bodies of its HTTP requests. The client sends all messages; only
  * the last counts, because the others are in the log. Pure.
  */
 #ifndef HOLDFAST_AI_REQUEST_H
@@ -26,12 +26,15 @@ struct ai_answer {
 
 /** A parsed request. Strings are borrowed from `json`. */
 struct ai_request {
-	enum { AI_SEND, AI_RESUME, AI_ABORT } type;
+	enum { AI_SEND, AI_RESUME, AI_ABORT, AI_CANCEL } type;
 	json_t *json;
 	const char *request_id; /* "" for a body; NULL: no valid one */
-	/* Of AI_SEND: a prompt, or answers to permission requests. */
+	/*
+	 * Of AI_SEND: a prompt, or answers to permission requests. Of AI_CANCEL: the prompt, or the
+	 * turn; neither: the running turn.
+	 */
 	struct buffer message;
-	char prompt_id[32];
+	char prompt_id[32]; /* "": none */
 	json_t *content; /* images and files; NULL: none */
 	struct ai_answer *answers;
 	size_t answer_count; /* nonzero: these are answers, not a prompt */

@@ -172,33 +172,76 @@ static int take_answers(
 
 /* --- stop --- */
 
-/** Stopping an answer stops the turn; losing the connection does not. */
+/**
+ * Ends an answer, not the turn: a chat sends the same when a person presses stop and when its page
+ * is left.
+ */
 static void take_abort(struct conn *conn, const struct ai_request *request)
 {
 	struct ai_response *response = ai_response_find(conn, request->request_id);
-	if (!response) {
+	if (response) {
+		ai_response_stop(response);
+	}
+}
+
+static void handle_removed(struct conn_wait *wait, int status)
+{
+	if (!wait->conn->ai) {
 		return;
 	}
-	uint64_t turn = ai_response_turn(response);
-	const char *prompt_id = ai_response_prompt_id(response);
-	struct refusal refusal = {0};
-	ai_response_stop(response);
+	if (status < 0) {
+		struct refusal refusal = {0};
+		refuse_storage(&refusal, STORAGE_WRITE);
+		ai_refuse(wait->conn, wait->text, &refusal);
+	} else {
+		ai_say_done(wait->conn, wait->text);
+	}
+}
+
+static int remove_queued(
+	struct conn *conn, const struct ai_request *request, struct refusal *refusal)
+{
+	struct prompt_view had;
+	struct request remove = {
+		.type = REQUEST_REMOVE_PROMPT, .prompt = {.prompt_id = request->prompt_id}};
+	if (!conn_may_change(conn, conn->session, request->prompt_id)) {
+		return refuse(refusal, "forbidden", "this prompt was sent by somebody else");
+	}
+	if (intake_remove_prompt(conn->session, &remove, &had, refusal) < 0) {
+		return -EINVAL;
+	}
+	struct conn_wait *wait = conn_wait_create(conn, conn->session, handle_removed);
+	wait->text = xstrdup(request->request_id);
+	return 0;
+}
+
+/** Cancels a turn, or takes a prompt that still waits out of the queue. */
+static int take_cancel(struct conn *conn, const struct ai_request *request, const char *text,
+	size_t len, struct refusal *refusal)
+{
+	const char *prompt_id = request->prompt_id[0] ? request->prompt_id : NULL;
+	struct prompt_view had = {.place = PROMPT_UNKNOWN};
 	if (!conn_may(conn, RIGHT_CONTROL)) {
-		return;
+		return refuse_role(conn, refusal);
 	}
-	if (turn && turn == session_turn(conn->session)) {
-		agent_host_cancel(conn->server->agents, conn->session);
-	} else if (!turn && prompt_id) {
-		struct prompt_view had;
-		struct request remove = {
-			.type = REQUEST_REMOVE_PROMPT, .prompt = {.prompt_id = prompt_id}};
+	if (conn_waits_for_names(conn, conn->session, text, len)) {
+		return 0;
+	}
+	if (prompt_id) {
 		session_find_prompt(conn->session, prompt_id, &had);
-		if (had.place == PROMPT_QUEUED && conn_may_change(conn, conn->session, prompt_id)) {
-			intake_remove_prompt(conn->session, &remove, &had, &refusal);
-		} else if (session_is_turn_of(conn->session, prompt_id)) {
-			agent_host_cancel(conn->server->agents, conn->session);
-		}
 	}
+	if (had.place == PROMPT_QUEUED) {
+		return remove_queued(conn, request, refusal);
+	}
+	bool is_running = prompt_id       ? session_is_turn_of(conn->session, prompt_id)
+			  : request->turn ? request->turn == session_turn(conn->session)
+					  : true;
+	if (is_running && agent_host_cancel(conn->server->agents, conn->session) == 0) {
+		ai_say_done(conn, request->request_id);
+	} else {
+		ai_say_nothing_active(conn, request->request_id);
+	}
+	return 0;
 }
 
 /* --- requests --- */
@@ -234,6 +277,9 @@ static int take_request(struct conn *conn, const struct ai_request *request, con
 	if (request->type == AI_ABORT) {
 		take_abort(conn, request);
 		return 0;
+	}
+	if (request->type == AI_CANCEL) {
+		return take_cancel(conn, request, text, len, refusal);
 	}
 	if (ai_response_find(conn, request->request_id)) {
 		return refuse(refusal, "bad_request", "this requestId is in use");

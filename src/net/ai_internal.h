@@ -30,13 +30,11 @@ void ai_response_answered(struct ai_response *response, const char *request_id);
 void ai_response_load(struct ai_response *response, const struct load_request *load);
 /** Returns NULL if no answer to the request is running. */
 struct ai_response *ai_response_find(struct conn *conn, const char *request_id);
-/** NULL if it follows a turn that was already running. */
-const char *ai_response_prompt_id(const struct ai_response *response);
-/** 0 if its turn has not begun. */
-uint64_t ai_response_turn(const struct ai_response *response);
 /** Ends it without sending anything. */
 void ai_response_stop(struct ai_response *response);
 void ai_response_fail(struct ai_response *response, const char *error);
+/** Says that a request was done that has no answer of its own. */
+void ai_say_done(struct conn *conn, const char *request_id);
 void ai_say_nothing_active(struct conn *conn, const char *request_id);
 /** Refuses a request. Over HTTP this ends the connection. */
 void ai_refuse(struct conn *conn, const char *request_id, const struct refusal *refusal);

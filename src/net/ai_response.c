@@ -353,16 +353,6 @@ struct ai_response *ai_response_find(struct conn *conn, const char *request_id)
 	return NULL;
 }
 
-const char *ai_response_prompt_id(const struct ai_response *response)
-{
-	return response->prompt_id;
-}
-
-uint64_t ai_response_turn(const struct ai_response *response)
-{
-	return ai_turn_number(response->turn);
-}
-
 void ai_response_stop(struct ai_response *response)
 {
 	response->is_over = true; /* nothing more is sent */
@@ -372,6 +362,11 @@ void ai_response_stop(struct ai_response *response)
 void ai_response_fail(struct ai_response *response, const char *error)
 {
 	end(response, error);
+}
+
+void ai_say_done(struct conn *conn, const char *request_id)
+{
+	put_word(conn, "end", request_id, NULL);
 }
 
 void ai_say_nothing_active(struct conn *conn, const char *request_id)

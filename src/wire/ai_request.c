@@ -179,6 +179,26 @@ static int take_send(
 	return r;
 }
 
+/** Finds out what is to be cancelled: the turn of the last message, whoever wrote that. */
+static int take_cancel(struct ai_request *ret, struct refusal *refusal)
+{
+	const json_t *messages = json_object_get(ret->json, "messages");
+	size_t count = json_array_size(messages);
+	const json_t *last = count ? json_array_get(messages, count - 1) : NULL;
+	ret->type = AI_CANCEL;
+	ret->turn = turn_of(last);
+	if (!last || ret->turn) {
+		return 0;
+	}
+	if (!says(last, "role", "user") || !json_is_array(json_object_get(last, "parts"))) {
+		return refuse(refusal, "bad_request",
+			"the last message must be the user's, or an answer with the id turn-EPOCH-NUMBER");
+	}
+	int r = take_parts(ret, last, refusal);
+	make_prompt_id(ret, ret->json, last, 0);
+	return r;
+}
+
 static const char *read_request_id(const json_t *json)
 {
 	const char *id = text_of(json, "requestId");
@@ -206,11 +226,14 @@ int ai_request_parse(const char *text, size_t len, bool is_body, uint64_t salt,
 		ret->type = AI_RESUME;
 		return 0;
 	}
+	if (says(ret->json, "type", "cancel")) {
+		return take_cancel(ret, refusal);
+	}
 	ret->type = AI_ABORT;
 	return says(ret->json, "type", "abort")
 		       ? 0
 		       : refuse(refusal, "bad_request",
-				 "the type of a frame must be send, resume or abort");
+				 "the type of a frame must be send, resume, abort or cancel");
 }
 
 void ai_request_finish(struct ai_request *request)

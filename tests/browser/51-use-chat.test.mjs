@@ -20,26 +20,28 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const docs = readFileSync(here('../../docs/ai-sdk.md'), 'utf8');
 const codeOf = (heading) => /^```js\n([\s\S]*?)^```$/m.exec(docs.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)))[1];
 
-/** The application, bundled as one would deploy it; `heading` says which transport of the docs it uses. */
-function bundle(t, heading) {
+/** The application, bundled as one would deploy it, or as one develops it; `heading` says which transport of the docs it uses. */
+function bundle(t, heading, mode) {
 	const [dir, web] = [scratchDir(t), scratchDir(t)];
 	writeFileSync(join(dir, 'package.json'), '{"type":"module"}');
 	writeFileSync(join(dir, 'options.js'), codeOf(heading).replace('http://127.0.0.1:8080', '${location.origin}'));
 	writeFileSync(join(dir, 'chat.js'), codeOf('In React'));
+	writeFileSync(join(dir, 'cancel.js'), codeOf('Stopping').replace('ws://127.0.0.1:8080', "${location.origin.replace('http', 'ws')}"));
 	copyFileSync(here('chat_app.mjs'), join(dir, 'app.js'));
 	symlinkSync(here('../node_modules'), join(dir, 'node_modules'));
-	const { status, stderr } = spawnSync('esbuild', ['app.js', '--bundle', '--format=esm', '--target=es2022', '--define:process.env.NODE_ENV="production"', `--outfile=${join(web, 'app.js')}`], { cwd: dir, encoding: 'utf8' });
+	const { status, stderr } = spawnSync('esbuild', ['app.js', '--bundle', '--format=esm', '--target=es2022', `--define:process.env.NODE_ENV="${mode}"`, `--outfile=${join(web, 'app.js')}`], { cwd: dir, encoding: 'utf8' });
 	assert.equal(status, 0, stderr);
 	writeFileSync(join(web, 'index.html'), '<!doctype html><title>chat</title><link rel=icon href=data:,><div id=app></div><script type=module src=app.js></script>');
 	return web;
 }
 
 /** The server and its chat in a page, behind a network that can break. */
-async function open(t, { heading = 'With a WebSocket', rate = 200 } = {}) {
-	const server = await Server.start(t, { agent: demoAgent(`--rate ${rate}`), args: ['--web', bundle(t, heading)] });
+async function open(t, { heading = 'With a WebSocket', rate = 200, mode = 'production' } = {}) {
+	const server = await Server.start(t, { agent: demoAgent(`--rate ${rate}`), args: ['--web', bundle(t, heading, mode)] });
 	await server.createSession({ id: 's' });
+	await server.createSession({ id: 'other' });
 	const proxy = await Proxy.start(t, server);
-	const url = `${proxy.url}/#session=s&token=${ownToken(server, 'controller', ['s'])}`;
+	const url = `${proxy.url}/#session=s&token=${ownToken(server, 'controller', ['s', 'other'])}`;
 	const page = await openPage(t, url, { login: false, mayReport: (text) => /Failed to load|net::ERR_|WebSocket connection/.test(text) || text === PROBE });
 	await waitFor(page, 'ready');
 	return { server, proxy, page };
@@ -102,11 +104,45 @@ for (const heading of ['With a WebSocket', 'With HTTP']) {
 	});
 }
 
-test('stop ends the turn; a question is answered after a reload, and the answer goes on in the same message', async (t) => {
+for (const mode of ['production', 'development']) {
+	test(`${mode}, in StrictMode: the agent goes on when the chat is left, another one is shown, a tab that watches is closed, or stop is pressed`, async (t) => {
+		const { server, page } = await open(t, { rate: 60, mode });
+		await ask(page, 'markdown');
+		await grown(page, 20);
+		const tab = await page.context().newPage();
+		await tab.goto(page.url());
+		await grown(tab, 20);
+		for (const [leave, back] of [['#leave', '#back'], ['#other', '#back']]) {
+			await tab.click(leave);
+			await (leave === '#other' ? tab.waitForSelector('main[data-session="other"]') : tab.waitForSelector('main', { state: 'detached' }));
+			await tab.click(back);
+			await grown(tab, 20);
+			await page.click(leave);
+			await page.click(back);
+			await grown(page, 20);
+		}
+		await tab.click('#stop');
+		await tab.close();
+		await page.click('#stop');
+		await page.reload();
+		await eventually(async () => (await logOf(server)).at(-1).type === 'turn_end', 'the turn to end', 60_000);
+		await waitFor(page, 'ready');
+		const events = await assertShowsLog(page, server);
+		assert.equal(events.at(-1).data.stop_reason, 'end_turn');
+
+		await ask(page, 'long 300');
+		await grown(page, 40);
+		await page.click('#cancel');
+		await waitFor(page, 'ready');
+		await eventually(async () => (await logOf(server)).at(-1).data.stop_reason === 'cancelled', 'the turn to end');
+	});
+}
+
+test('cancel ends the turn; a question is answered after a reload, and the answer goes on in the same message', async (t) => {
 	const { server, page } = await open(t, { rate: 100 });
 	await ask(page, 'long 300');
 	await grown(page, 40);
-	await page.click('#stop');
+	await page.click('#cancel');
 	await waitFor(page, 'ready');
 	await eventually(async () => (await logOf(server)).at(-1).data.stop_reason === 'cancelled', 'the turn to end');
 

@@ -1,8 +1,9 @@
 // The application that 51 bundles: a chat in React with useChat(), the way docs/ai-sdk.md has it.
 
-import { createElement as h, useState } from 'react';
+import { StrictMode, createElement as h, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { useDurableChat } from './chat.js';
+import { cancel } from './cancel.js';
 
 const { session, token } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 
@@ -16,7 +17,7 @@ function Part({ part, answer }) {
 		asked && h('button', { id: 'allow', onClick: say(true) }, 'Allow'), asked && h('button', { id: 'deny', onClick: say(false) }, 'Deny'));
 }
 
-function App() {
+function Chat({ session }) {
 	const { messages, status, error, sendMessage, stop, addToolApprovalResponse } = useDurableChat(session, token);
 	const [text, setText] = useState('');
 	const submit = (event) => {
@@ -24,10 +25,17 @@ function App() {
 		sendMessage({ text });
 		setText('');
 	};
-	return h('main', { 'data-status': status, 'data-error': error?.message },
+	return h('main', { 'data-status': status, 'data-error': error?.message, 'data-session': session },
 		messages.map(({ id, role, parts }) => h('article', { key: id, 'data-role': role, id }, parts.map((part, i) => h(Part, { key: i, part, answer: addToolApprovalResponse })))),
 		h('form', { onSubmit: submit }, h('input', { value: text, onChange: (event) => setText(event.target.value) })),
-		h('button', { id: 'stop', onClick: stop }, 'Stop'));
+		h('button', { id: 'stop', onClick: stop }, 'Stop'), h('button', { id: 'cancel', onClick: () => cancel(session, token, messages) }, 'Cancel'));
 }
 
-createRoot(document.querySelector('#app')).render(h(App));
+/** The chat of a session, another one's in the same component, or none. */
+function App() {
+	const [shown, setShown] = useState(session);
+	return h('div', null, shown && h(Chat, { session: shown }),
+		[['leave', null], ['other', 'other'], ['back', session]].map(([id, next]) => h('button', { key: id, id, onClick: () => setShown(next) }, id)));
+}
+
+createRoot(document.querySelector('#app')).render(h(StrictMode, null, h(App)));

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { openChat, textOf, transportOf } from '../support/ai_chat.mjs';
+import { cancelChat, openChat, textOf, transportOf } from '../support/ai_chat.mjs';
 import { markdownOf, servedLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { input, post } from '../support/producer.mjs';
@@ -183,26 +183,43 @@ test('an answer to a question of a turn that is over is refused, and answers not
 	assert.match(later.error.message, /is over/);
 });
 
-test('stop ends the turn over a WebSocket; over HTTP only the stream, as the connection may just be lost', async (t) => {
-	const server = await start(t, { agent: demoAgent('--rate 50') });
-	const chat = openChat(t, server, 's');
-	chat.sendMessage({ text: 'long 200' });
-	await chat.until(() => chat.messages.length === 2 && chat.text.length > 20);
-	const observer = await Observer.connect(t, server, 's');
-	await observer.loadAll();
-	await chat.stop();
-	const end = await observer.waitForEvent('turn_end');
-	assert.equal(end.data.stop_reason, 'cancelled');
-	assert.equal(chat.status, 'ready');
-	const http = openChat(t, server, 's', { kind: 'http' });
-	http.sendMessage({ text: 'list' });
-	await http.until(() => http.messages.length === 2 && http.text.length > 20);
-	await http.stop();
-	const { data } = await observer.waitForEvent((event) => event.type === 'turn_end' && event.turn === 2);
-	assert.equal(data.stop_reason, 'end_turn');
-});
+for (const kind of KINDS) {
+	test(`${kind}: stop ends the answer and not the turn, which can be resumed; cancel ends the turn, for a chat that watches too`, async (t) => {
+		const server = await start(t, { agent: demoAgent('--rate 100') });
+		const [chat, watch] = [openChat(t, server, 's', { kind }), openChat(t, server, 's', { kind })];
+		const observer = await Observer.connect(t, server, 's');
+		await observer.loadAll();
+		chat.sendMessage({ text: 'list' });
+		await chat.until(() => chat.messages.length === 2 && chat.text.length > 20);
+		watch.resumeStream();
+		await watch.until(() => watch.status === 'streaming');
+		await Promise.all([chat.stop(), watch.stop()]);
+		assert.equal(chat.status, 'ready');
+		const again = openChat(t, server, 's', { kind, messages: structuredClone(chat.messages.slice(0, 1)) });
+		again.resumeStream();
+		await again.until(() => again.messages.length === 2 && isReady(again)());
+		assert.equal((await observer.waitForEvent('turn_end')).data.stop_reason, 'end_turn');
+		assert.equal(again.text, markdownOf(await servedLog(server), 1));
 
-test('a message that waits for another turn is answered when its own comes; stopped before, or removed, it is not asked', async (t) => {
+		assert.equal(await cancelChat(t, server, 's', again.messages), false, 'it is over');
+		assert.equal(await cancelChat(t, server, 's'), false, 'no turn is running');
+		again.sendMessage({ text: 'long 200' });
+		await again.until(() => again.messages.length === 4 && again.text.length > 20);
+		assert.equal(await cancelChat(t, server, 's', again.messages.slice(0, 2)), false, 'another turn');
+		await assert.rejects(cancelChat(t, server, 's', again.messages, { headers: bearer(ownToken(server, 'observer', ['s'])) }), /role/);
+		assert.equal(await cancelChat(t, server, 's', again.messages), true);
+		const { data } = await observer.waitForEvent((event) => event.type === 'turn_end' && event.turn === 2);
+		assert.equal(data.stop_reason, 'cancelled');
+		await again.until(isReady(again));
+		again.sendMessage({ text: 'long 200' });
+		await again.until(() => again.status === 'streaming');
+		assert.equal(await cancelChat(t, server, 's'), true, 'whatever is running');
+		await again.until(isReady(again));
+		await assert.rejects(cancelChat(t, server, 's', [{ id: 'x', role: 'assistant', parts: [] }]), /turn-EPOCH-NUMBER/);
+	});
+}
+
+test('a message that waits for another turn is answered when its own comes; cancelled before, or removed, it is not asked', async (t) => {
 	const server = await start(t, { agent: demoAgent('--rate 100') });
 	const [busy, waits, stops, removed] = [0, 1, 2, 3].map(() => openChat(t, server, 's'));
 	busy.sendMessage({ text: 'markdown list' });
@@ -214,6 +231,7 @@ test('a message that waits for another turn is answered when its own comes; stop
 	await observer.loadAll();
 	const { data: { queue } } = await observer.waitFor((f) => f.type === 'state' && f.data.queue_length === 3);
 	await stops.stop();
+	assert.equal(await cancelChat(t, server, 's', stops.messages), true);
 	await observer.waitFor((f) => f.type === 'state' && f.data.queue_length === 2);
 	await observer.send('list_prompts');
 	const { data: { prompts: waiting } } = await observer.waitFor('prompts');

@@ -3,6 +3,7 @@
 import { AbstractChat, DefaultChatTransport, WebSocketChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from 'ai';
 import WebSocket from 'ws';
 import { authOf, trustOf } from './auth.mjs';
+import { TestSocket } from './socket.mjs';
 import { Waiters, defer } from './wait.mjs';
 
 const DEFAULT_MS = 30_000;
@@ -74,4 +75,15 @@ export function openChat(t, server, id, { kind = 'websocket', messages = [], app
 	chat.transport_ = transport;
 	defer(t, () => transport.close?.());
 	return chat;
+}
+
+/** Sends `cancel`, as docs/ai-sdk.md has it, for the last of these messages; whether there was something to cancel. */
+export async function cancelChat(t, server, id, messages = [], options = {}) {
+	const socket = new TestSocket(t, server.ws(`/api/ai/${id}`), () => null, options);
+	await socket.sendRaw(JSON.stringify({ type: 'cancel', requestId: 'cancel', messages: messages.slice(-1) }));
+	const { type, errorText } = await socket.waitFor(({ requestId }) => requestId === 'cancel');
+	if (type === 'error') {
+		throw new Error(errorText);
+	}
+	return type === 'end';
 }
