@@ -375,6 +375,7 @@ for (const [way, { path, right, frames }] of Object.keys(WAYS).flatMap((one) => 
 
 /** What a chat sends; the server may refuse it for other reasons than the role. */
 const chatFrame = (type, requestId, message = 'm') => JSON.stringify(type === 'abort' ? { type, requestId }
+	: type === 'cancel' ? { type, requestId, messages: [{ id: message, role: 'user', parts: [{ type: 'text', text: 'not asked' }] }] }
 	: { type, requestId, id: 'c', headers: {}, body: {}, ...(type === 'send' && { trigger: 'submit-message', messages: [{ id: message, role: 'user', parts: [{ type: 'text', text: 'hello' }] }] }) });
 
 for (const way of Object.keys(WAYS)) {
