@@ -62,7 +62,7 @@ struct block_scanner;
 
 /** Creates a scanner with the rules of block_rules_linked(). */
 struct block_scanner *block_scanner_create(void);
-/** Sets the rules from the next byte on; a reset keeps them. */
+/** Sets the rules, and those of this version, from the next byte on; a reset keeps them. */
 void block_scanner_set_rules(struct block_scanner *s, enum block_rules rules);
 /** Accepts NULL. */
 void block_scanner_destroy(struct block_scanner *s);
@@ -149,6 +149,8 @@ const char *block_scanner_context(const struct block_scanner *s, size_t *ret_len
  */
 uint32_t block_scanner_start(const struct block_scanner *s);
 
+/** Whether its state, apart from its rules, is that of a scanner that was just created. */
+bool block_scanner_is_fresh(const struct block_scanner *s);
 /** Appends the scanner's whole state as bytes, including its rules. */
 void block_scanner_save(const struct block_scanner *s, struct buffer *out);
 /**

@@ -27,6 +27,7 @@ struct block_scanner *block_scanner_create(void)
 void block_scanner_set_rules(struct block_scanner *s, enum block_rules rules)
 {
 	s->rules = (uint8_t)rules;
+	s->old_cuts = 0;
 }
 
 void block_scanner_destroy(struct block_scanner *s)
@@ -40,8 +41,10 @@ void block_scanner_destroy(struct block_scanner *s)
 void block_scanner_reset(struct block_scanner *s)
 {
 	uint8_t rules = s->rules;
+	uint8_t old_cuts = s->old_cuts;
 	memset(s, 0, offsetof(struct block_scanner, text));
 	s->rules = rules;
+	s->old_cuts = old_cuts;
 	buffer_clear(&s->lead);
 	s->hold_start = BLOCK_SCANNER_NO_END;
 	s->end = BLOCK_SCANNER_NO_END;
@@ -85,6 +88,7 @@ static void scan_byte(struct block_scanner *s, unsigned char c)
 	s->after_cr = c == '\r';
 	if (second_half) {
 		s->line_start = s->length;
+		cut_second_half(s);
 		return;
 	}
 	read_byte(s, c);

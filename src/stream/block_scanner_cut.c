@@ -288,6 +288,18 @@ uint32_t block_scanner_start(const struct block_scanner *s)
 	return s->cut.start;
 }
 
+/*
+ * Behind a cut between the two it is the end of the line above, as at CUT_AT_LINE_END. Earlier
+ * versions took it for a blank line.
+ */
+void cut_second_half(struct block_scanner *s)
+{
+	if (s->cut.open && s->length == 1 && !s->old_cuts) {
+		s->cut.place = CUT_AT_LINE_END;
+		find_lead(s);
+	}
+}
+
 const char *block_scanner_context(const struct block_scanner *s, size_t *ret_len)
 {
 	*ret_len = s->lead.len;

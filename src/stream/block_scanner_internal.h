@@ -214,6 +214,7 @@ struct block_scanner {
 	size_t end; /* where the byte just read ended a block; NO_END between calls */
 
 	uint8_t rules; /* enum block_rules */
+	uint8_t old_cuts; /* as in older states: see cut_second_half() */
 	uint8_t kind; /* enum block_kind */
 	uint8_t started; /* the first block has begun */
 	uint8_t after_cr;
@@ -317,6 +318,8 @@ void blocks_open_html(struct block_scanner *s, unsigned kind);
 void cut_update(struct block_scanner *s);
 /** Call it at every line end, before line_begin(). */
 void cut_line_end(struct block_scanner *s);
+/** A '\n' that belongs to the '\r' before it has been read. */
+void cut_second_half(struct block_scanner *s);
 /** An open list goes on with an item, which is number `number` of it. */
 void cut_note_item(struct block_scanner *s, const struct list_mark *list, uint32_t number);
 

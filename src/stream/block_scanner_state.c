@@ -169,13 +169,35 @@ static void code_rules(struct codec *c, struct block_scanner *s)
 	CODE(c, s->line.tail.early, 2);
 }
 
+static void code_start(struct codec *c, struct block_scanner *s)
+{
+	CODE(c, s->cut.start, 4);
+	CODE(c, s->old_cuts, 1);
+}
+
 void block_scanner_save(const struct block_scanner *s, struct buffer *out)
 {
 	struct codec c = {.out = out};
 	buffer_append(out, magic, sizeof(magic));
 	code_scanner(&c, (struct block_scanner *)s);
 	code_rules(&c, (struct block_scanner *)s);
-	CODE(&c, ((struct block_scanner *)s)->cut.start, 4);
+	code_start(&c, (struct block_scanner *)s);
+}
+
+bool block_scanner_is_fresh(const struct block_scanner *s)
+{
+	struct buffer now = {0};
+	struct buffer fresh = {0};
+	struct block_scanner *scanner = block_scanner_create();
+	scanner->rules = s->rules;
+	scanner->old_cuts = s->old_cuts;
+	block_scanner_save(s, &now);
+	block_scanner_save(scanner, &fresh);
+	bool same = now.len == fresh.len && memcmp(now.data, fresh.data, now.len) == 0;
+	block_scanner_destroy(scanner);
+	buffer_finish(&now);
+	buffer_finish(&fresh);
+	return same;
 }
 
 static bool stack_is_valid(const struct block_scanner *s)
@@ -232,6 +254,7 @@ static bool scanner_is_valid(const struct block_scanner *s)
 int block_scanner_load(struct block_scanner *s, const char *bytes, size_t len)
 {
 	enum block_rules before = s->rules;
+	uint8_t old_cuts = s->old_cuts;
 	block_scanner_reset(s);
 	if (len < sizeof(magic) || memcmp(bytes, magic, sizeof(magic) - 1) != 0) {
 		return -EINVAL;
@@ -247,11 +270,13 @@ int block_scanner_load(struct block_scanner *s, const char *bytes, size_t len)
 	} else {
 		s->rules = BLOCK_RULES_GFM_6;
 	}
+	s->old_cuts = format < HAS_START;
 	if (format >= HAS_START) {
-		CODE(&c, s->cut.start, 4);
+		code_start(&c, s);
 	}
 	if (c.in.failed || c.in.len > 0 || !scanner_is_valid(s)) {
 		s->rules = (uint8_t)before;
+		s->old_cuts = old_cuts;
 		block_scanner_reset(s);
 		return -EINVAL;
 	}

@@ -104,17 +104,8 @@ void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
 
 bool stream_buffer_is_fresh(const struct stream_buffer *sb)
 {
-	struct buffer now = {0};
-	struct buffer fresh = {0};
-	struct block_scanner *scanner = block_scanner_create();
-	block_scanner_save(sb->scanner, &now);
-	block_scanner_save(scanner, &fresh);
-	bool same = now.len == fresh.len && memcmp(now.data, fresh.data, now.len) == 0;
-	block_scanner_destroy(scanner);
-	buffer_finish(&now);
-	buffer_finish(&fresh);
-	return same && stream_buffer_is_idle(sb) && !sb->thought_is_newest &&
-	       sb->next_seq == sb->emitted_seq + 1;
+	return block_scanner_is_fresh(sb->scanner) && stream_buffer_is_idle(sb) &&
+	       !sb->thought_is_newest && sb->next_seq == sb->emitted_seq + 1;
 }
 
 /** Whether a timeout can be added to a time without overflow. */

@@ -216,8 +216,7 @@ static bool is_at_line(const struct buffer *markdown, size_t at)
 	while (at > 0 && (markdown->data[at - 1] == ' ' || markdown->data[at - 1] == '\t')) {
 		at--;
 	}
-	char before = at ? markdown->data[at - 1] : ' ';
-	return before == '\n' || (before == '\r' && markdown->data[at] != '\n');
+	return at && (markdown->data[at - 1] == '\n' || markdown->data[at - 1] == '\r');
 }
 
 static void for_each_line(const struct texts *texts, struct between *between, struct count *count)
@@ -266,6 +265,33 @@ static void several_inputs_leave_them_so(void **state)
 	print_count("three inputs", &count);
 }
 
+static void end_lines_by_two(struct text *text)
+{
+	struct buffer longer = {0};
+	for (size_t i = 0; i < text->markdown.len; i++) {
+		const char *at = text->markdown.data + i;
+		if (*at == '\n' && (i == 0 || at[-1] != '\r')) {
+			buffer_append_char(&longer, '\r');
+		}
+		buffer_append_char(&longer, *at);
+	}
+	buffer_cstr(&longer);
+	buffer_finish(&text->markdown);
+	text->markdown = longer;
+}
+
+/** Also between the two characters that end a line. */
+static void lines_can_end_with_two_characters(void **state)
+{
+	struct texts *texts = *state;
+	struct count count = {0};
+	for (size_t i = 0; i < texts->count; i++) {
+		end_lines_by_two(&texts->items[i]);
+	}
+	for_each_line(texts, &(struct between){.types = {EVENT_TOOL_CALL}, .count = 1}, &count);
+	print_count("where lines end with CR LF, an input", &count);
+}
+
 /** Every number in front of an item becomes 1, in as many digits. */
 static void number_by_ones(struct text *text)
 {
@@ -299,6 +325,7 @@ int main(void)
 		cmocka_unit_test(an_input_between_two_lines_leaves_blocks_as_they_are),
 		cmocka_unit_test(several_inputs_leave_them_so),
 		cmocka_unit_test(a_list_goes_on_with_its_numbers),
+		cmocka_unit_test(lines_can_end_with_two_characters),
 	};
 	return cmocka_run_group_tests_name(
 		"proof_between", tests, texts_setup_part, texts_teardown);

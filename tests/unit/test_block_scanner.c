@@ -297,8 +297,8 @@ static void test_load_keeps_the_rules(void **state)
 		size_t lacks; /* bytes at the end that only later versions have */
 		size_t end;
 	} cases[] = {{BLOCK_RULES_GFM_6, '4', 0, 12}, {BLOCK_RULES_GFM_13, '4', 0, 26},
-		{BLOCK_RULES_GFM_6, '3', 4, 12}, {BLOCK_RULES_GFM_13, '3', 4, 26},
-		{BLOCK_RULES_GFM_6, '2', 9, 12}};
+		{BLOCK_RULES_GFM_6, '3', 5, 12}, {BLOCK_RULES_GFM_13, '3', 5, 26},
+		{BLOCK_RULES_GFM_6, '2', 10, 12}};
 	static const char text[] = "\n\na</textarea>\n\nb";
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t end;
@@ -314,6 +314,37 @@ static void test_load_keeps_the_rules(void **state)
 		assert_int_equal(block_scanner_load(s, saved.data, saved.len), 0);
 		block_scanner_feed(s, text, sizeof(text) - 1, &end);
 		assert_int_equal(end, cases[i].end);
+		buffer_finish(&saved);
+		block_scanner_destroy(s);
+	}
+	(void)state;
+}
+
+/* Behind a cut, a '\n' ends the line above; for the versions before it was a line of its own. */
+static void test_load_keeps_how_lines_are_cut(void **state)
+{
+	static const char *const contexts[] = {"<p>", "<p>\n", "<p>"};
+	for (size_t i = 0; i < 3; i++) {
+		size_t end;
+		size_t len;
+		struct buffer saved = {0};
+		struct block_scanner *s = block_scanner_create();
+		block_scanner_save(s, &saved);
+		if (i > 0) {
+			saved.data[3] = '3';
+			saved.len -= 5;
+		}
+		assert_int_equal(block_scanner_load(s, saved.data, saved.len), 0);
+		assert_true(block_scanner_is_fresh(s));
+		if (i == 2) {
+			block_scanner_set_rules(s, BLOCK_RULES_GFM_6);
+		}
+		feed_all(s, "<div>\r", 6);
+		block_scanner_cut(s);
+		block_scanner_feed(s, "\n", 1, &end);
+		const char *context = block_scanner_context(s, &len);
+		assert_int_equal(len, strlen(contexts[i]));
+		assert_memory_equal(context, contexts[i], len);
 		buffer_finish(&saved);
 		block_scanner_destroy(s);
 	}
@@ -381,6 +412,7 @@ int main(void)
 		cmocka_unit_test(test_both_rules),
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_load_keeps_the_rules),
+		cmocka_unit_test(test_load_keeps_how_lines_are_cut),
 		cmocka_unit_test(test_load_refuses),
 		cmocka_unit_test(test_load_of_spoilt_bytes),
 	};

@@ -103,6 +103,7 @@ static const struct cut_case cases[] = {
 	{"```\nc", "\nd", "```", "<pre><code>d\n</code></pre>\n"},
 	{"```\nc\n", "d", "```\n", "<pre><code>d\n</code></pre>\n"},
 	{"```j", "s\nd", "```j", "<pre><code class=\"language-js\">d\n</code></pre>\n"},
+	{"```\r\nc\r", "\nd\r\n", "```", "<pre><code>d\n</code></pre>\n"},
 	/* tables */
 	{"|a|b|\n|-|-|\n|1", "|2|\n|3|4|\n", "|a|b|\n|-|-|\n&#32;",
 		"<table>\n<thead>\n<tr>\n<th>a</th>\n<th>b</th>\n</tr>\n</"
@@ -123,6 +124,10 @@ static const struct cut_case cases[] = {
 		"<table>\n<thead>\n<tr>\n<th>a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>2</td>\n</"
 		"tr>\n"
 		"</tbody>\n</table>\n"},
+	{"|a|\r\n|-|\r\n|1|\r", "\n|2|\r\n", "|a|\n|-|",
+		"<table>\n<thead>\n<tr>\n<th>a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>2</td>\n</"
+		"tr>\n"
+		"</tbody>\n</table>\n"},
 	/* paragraphs */
 	{"a ", "- b", "&#32;", "<p> - b</p>\n"},
 	{"a\n", "2. b\n", "&#32;", "<p> 2. b</p>\n"},
@@ -137,12 +142,13 @@ static const struct cut_case cases[] = {
 	{"<div>\n", "*b*\n", "<p>\n", "<p>*b*</p>\n"},
 	{"<!-- a", "\n\n*b*\n", "<!--", "<p>\n\n*b*</p>\n"},
 	{"<!-- a\n", "\n*b* -->\n", "<!--\n", "<p>\n*b* --&gt;</p>\n"},
+	{"<div>\r", "\n*b*\n", "<p>", "<p>\n*b*</p>\n"},
 	/* lists */
 	{"1. a\n2. b:", " c\n3. d\n", "2. &#32;",
 		"<ol start=\"2\">\n<li>  c</li>\n<li>d</li>\n</ol>\n"},
 	{"1. a\n1. b:", "\n1. d\n", "", "<ol start=\"3\">\n<li>d</li>\n</ol>\n"},
 	{"7) a\n7) b\n", "   c\n", "8) &#32;\n", "<ol start=\"8\">\n<li> \nc</li>\n</ol>\n"},
-	{"1. a\n2. b\n", "3. d\n", "", "<ol>\n<li>d</li>\n</ol>\n"},
+	{"1. a\n2. b\n", "3. d\n", "", "<ol start=\"3\">\n<li>d</li>\n</ol>\n"},
 	{"- a\n", "  b\n", "- &#32;\n", "<ul>\n<li> \nb</li>\n</ul>\n"},
 	{"- a\n", "b\n", "- &#32;\n", "<ul>\n<li> \nb</li>\n</ul>\n"},
 	{"- a\n\n", "  b\n", "- &#32;\n\n", "<ul>\n<li>\n<p> </p>\n<p>b</p>\n</li>\n</ul>\n"},
