@@ -47,12 +47,14 @@ async function assertComesBack(socket, where, error) {
 		throw socket.fault ?? error;
 	}
 	await socket.waitClosed();
-	const { code, reason } = socket.closed;
-	const status = socket.refusal?.status;
-	assert.ok(COME_BACK.has(code) && [undefined, 503].includes(status), `${where} closed with ${code} ${reason}, status ${status}: ${socket.frames.slice(-2).map((frame) => JSON.stringify(frame)).join(' ')}`);
+	assertSocketComesBack(where, socket.closed, socket.refusal?.status, socket.frames);
 }
 
-class Client {
+export function assertSocketComesBack(where, { code, reason }, status, frames = []) {
+	assert.ok(COME_BACK.has(code) && [undefined, 503].includes(status), `${where} closed with ${code} ${reason}, status ${status}: ${frames.slice(-2).map((frame) => JSON.stringify(frame)).join(' ')}`);
+}
+
+export class Client {
 	constructor(world, ledger) {
 		this.world = world;
 		this.ledger = ledger;

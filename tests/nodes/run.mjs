@@ -2,29 +2,35 @@
 // standby promoted, lines are cut. Producers with keys and observers at all nodes go on meanwhile. Whatever was acknowledged or shown
 // to anybody is there once, with its number, at every node; who checks that knows the protocol alone.
 //
-//   node tests/nodes/run.mjs [--faults 200] [--sessions 60] [--seed N] [--only kill,pause,…]
+// With --rolling, nodes are stopped and started again, one after the other, while readers of every door and agents go on (readers.mjs).
+//
+//   node tests/nodes/run.mjs [--faults 200] [--rolling 200] [--sessions 60] [--seed N] [--only kill,pause,…]
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Random } from '../model/rig.mjs';
+import { demoAgent } from '../support/server.mjs';
 import { eventually, patience } from '../support/wait.mjs';
 import { Feeder, SocketFeeder, Watcher, ask } from './clients.mjs';
 import { FAULTS } from './faults.mjs';
 import { Ledger } from './ledger.mjs';
+import { ChatReader, DsReader, EditorReader, FeedReader, PageReader, Prompter, SseReader } from './readers.mjs';
 import { World } from './world.mjs';
 
 const { values } = parseArgs({ options: {
-	faults: { type: 'string', default: '200' }, sessions: { type: 'string', default: '60' }, seed: { type: 'string' }, lease: { type: 'string', default: '2000' }, pace: { type: 'string', default: '400' },
-	only: { type: 'string' }, each: { type: 'boolean', default: false }, inside: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false },
+	faults: { type: 'string', default: '200' }, sessions: { type: 'string', default: '60' }, seed: { type: 'string' }, lease: { type: 'string' }, pace: { type: 'string', default: '400' },
+	only: { type: 'string' }, rolling: { type: 'string' }, each: { type: 'boolean', default: false }, inside: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false },
 } });
 if (values.help) {
-	console.log(`Usage: scripts/test nodes [--faults 200] [--sessions 60] [--seed N] [--only KIND,…] [--each] [--lease 2000] [--pace 400]
+	console.log(`Usage: scripts/test nodes [--faults 200 | --rolling 200] [--sessions 60] [--seed N] [--only KIND,…] [--each] [--lease MS] [--pace 400]
 
 Three nodes on a PostgreSQL with a synchronous standby live through random faults, while producers and observers go on at all nodes; then all
 that anybody was told is compared. KIND is one of: ${Object.keys(FAULTS).join(', ')}; with --each the kinds come in turn. --lease is that of the
-nodes, --pace how long a producer waits between appends, both in ms. The exit status is 1 if something was not as it should be.`);
+nodes (2000, with --rolling 10000), --pace how long a producer waits between appends, both in ms. With --rolling, so many times a node is stopped and started again, one
+after the other, under readers of every door and with agents at work; a reader that hears "deleted" or "not found" of a session has found a
+fault. The exit status is 1 if something was not as it should be.`);
 	process.exit(0);
 }
 if (!values.inside) { // Node 18 has some globals behind flags
@@ -48,13 +54,18 @@ async function makeSession(world, id) {
 	return new Ledger(id);
 }
 
+/** An agent that takes its time to end, so that its node drains for a while. */
+const slowToLeave = () => `trap '' TERM; ${demoAgent()}; sleep 0.0$((RANDOM % 9))`;
+
+
 class Run {
 	feeders = [];
 	watchers = [];
+	readers = [];
 	#faulty = null; // what a client has found
 
 	constructor() {
-		this.world = new World(t, new Random(seed + 1), { leaseMs: Number(values.lease), pace: Number(values.pace) });
+		this.world = new World(t, new Random(seed + 1), { leaseMs: Number(values.lease ?? (values.rolling ? 10_000 : 2000)), pace: Number(values.pace), agent: values.rolling ? slowToLeave() : null });
 		this.random = new Random(seed);
 		this.left = [];
 	}
@@ -72,10 +83,34 @@ class Run {
 			}
 			this.watchers.push(new Watcher(this.world, ledger), new Watcher(this.world, ledger, { format: n % 4 === 0 ? 'html' : 'markdown' }));
 		}
-		this.living = [...this.feeders, ...this.watchers].map((client) => client.run().catch((error) => {
+		await this.#beginReaders();
+		this.living = this.#clients().map((client) => client.run().catch((error) => {
 			this.#faulty ??= error;
 			this.world.isOver = true;
-		}));
+		}).finally(() => (client.hasEnded = true)));
+	}
+
+	#clients() {
+		return [...this.feeders, ...this.watchers, ...this.readers];
+	}
+
+	/** Sessions of their own have agents; each door of these, and of some that are fed, has a reader. */
+	async #beginReaders() {
+		if (!values.rolling) {
+			return;
+		}
+		for (let n = 0; n < 3; n++) {
+			const ledger = await makeSession(this.world, `p${n}`);
+			this.readers.push(new Prompter(this.world, ledger), new ChatReader(this.world, ledger), new EditorReader(this.world, ledger), new Watcher(this.world, ledger));
+		}
+		for (const ledger of this.ledgers.slice(0, 6)) {
+			const bytes = Buffer.from(`an image of ${ledger.id}`);
+			const { body } = await this.world.nodes[0].request('POST', `/api/sessions/${ledger.id}/blobs`, { body: bytes, headers: { 'content-type': 'application/octet-stream' } });
+			assert.match(body.blob, /^[0-9a-f]{64}$/);
+			ledger.blob = body.blob;
+			this.readers.push(...[PageReader, PageReader, SseReader, DsReader, ChatReader, EditorReader].map((Reader) => new Reader(this.world, ledger)));
+		}
+		this.readers.push(new FeedReader(this.world, this.ledgers[0]));
 	}
 
 	assertNoFault() {
@@ -127,7 +162,29 @@ class Run {
 	async live() {
 		await this.begin();
 		await this.goesOn();
-		const count = Number(values.faults);
+		await (values.rolling ? this.roll(Number(values.rolling)) : this.suffer(Number(values.faults)));
+		await this.end();
+	}
+
+	/** One node after the other is stopped and started again. */
+	async roll(count) {
+		const began = Date.now();
+		for (; passed < count; passed += 1) {
+			const node = this.world.nodes[passed % this.world.nodes.length];
+			this.now = [`the restart of ${node.name}`];
+			await this.world.down(node, () => node.stop(), 0);
+			this.assertNoFault();
+			if (passed % 3 === 2) {
+				await this.goesOn();
+				console.log(`${passed + 1}/${count} restarts, ${Math.round((Date.now() - began) / 1000)} s; ${this.world.appended} events`);
+			}
+		}
+		const rounds = new Map();
+		this.readers.forEach(({ constructor: { door, name }, rounds: count }) => rounds.set(door ?? name, (rounds.get(door ?? name) ?? 0) + count));
+		console.log(`read: ${[...rounds].map(([door, count]) => `${door} ${count}`).join(', ')}`);
+	}
+
+	async suffer(count) {
 		while (passed < count) {
 			const began = Date.now();
 			const kinds = this.nextFaults(count - passed);
@@ -137,8 +194,11 @@ class Run {
 			passed += kinds.length;
 			console.log(`${passed}/${count} ${told}: ${healed - began} ms, all go on after ${Date.now() - healed} ms; ${this.world.appended} events`);
 		}
+	}
+
+	async end() {
 		this.world.isOver = true;
-		await Promise.race([Promise.all(this.living), new Promise((_, reject) => setTimeout(() => reject(new Error('clients do not end')), 60_000 * patience))]);
+		await Promise.race([Promise.all(this.living), new Promise((_, reject) => setTimeout(() => reject(new Error(`clients do not end: ${this.#clients().filter(({ hasEnded }) => !hasEnded).map((client) => `${client.constructor.name} of ${client.ledger.id}`).join(', ')}`)), 60_000 * patience))]);
 		this.assertNoFault();
 		for (const ledger of this.ledgers) {
 			await this.check(ledger);

@@ -20,9 +20,9 @@ export class World {
 	/** What clients were told instead of an answer, and how often. */
 	refusals = new Map();
 
-	/** `pace`: so long (ms) a producer waits between its appends. */
-	constructor(t, random, { leaseMs, pace }) {
-		Object.assign(this, { t, random, leaseMs, pace });
+	/** `pace`: so long (ms) a producer waits between its appends. `agent`: the command of the nodes' agents. */
+	constructor(t, random, { leaseMs, pace, agent = null }) {
+		Object.assign(this, { t, random, leaseMs, pace, agent });
 	}
 
 	async start(count = 3) {
@@ -44,7 +44,7 @@ export class World {
 		this.t.after(() => [inward, ...toDatabase].forEach((link) => link.close()));
 		const store = `host=127.0.0.1,127.0.0.1 port=${toDatabase.map(({ port }) => port).join(',')} user=holdfast dbname=holdfast target_session_attrs=read-write`;
 		const limits = `node_lease_ms=${this.leaseMs},node_silence_ms=500,node_connect_ms=500`;
-		const node = await Server.start(this.t, { args: ['--store', store, '--node-listen', own, '--node-address', told, '--limit', limits] });
+		const node = await Server.start(this.t, { agent: this.agent, args: ['--store', store, '--node-listen', own, '--node-address', told, '--limit', limits] });
 		return Object.assign(node, { name, inward, toDatabase });
 	}
 
