@@ -40,7 +40,7 @@ const LONGEST = ['e2e/80-', 'style/10-', 'browser/28-', 'e2e/81-', 'e2e/57-', 'e
  */
 const TURNS = {
 	page: { files: /^browser\//, each: /\/(10|11|15)-/ },
-	nodes: { files: /^e2e\/(12[0-8]|133|14[78]|15\d)-(?!doctor)/, each: /\/(120|122|150)-/ },
+	nodes: { files: /^e2e\/(12[0-8]|133|14[78]|15\d|18[01])-(?!doctor)/, each: /\/(120|122|150)-/ },
 };
 /* Of the processors, in the last LOOK_MS: with more, another file begins. */
 const IDLE_SHARE = 0.15;
