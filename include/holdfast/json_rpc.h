@@ -36,6 +36,28 @@ enum json_rpc_message {
  */
 json_t *json_rpc_parse(
 	char *line, size_t len, struct json_numbers *numbers, json_error_t *ret_error);
+/**
+ * Half a character at the beginning or end of a string, where an agent has cut its text: a surrogate, or
+ * bytes of UTF-8. In the parsed text `marks` U+FFFD stand for it; 0: there is none.
+ */
+struct json_rpc_half {
+	size_t marks;
+	unsigned unit; /* 0: it is bytes */
+	char bytes[4];
+};
+struct json_rpc_halves {
+	struct json_rpc_half front;
+	struct json_rpc_half back;
+};
+/** Likewise, and finds the halves, unless several strings begin or end with one. */
+json_t *json_rpc_parse_cut(char *line, size_t len, struct json_numbers *numbers,
+	struct json_rpc_halves *ret_halves, json_error_t *ret_error);
+/**
+ * Writes the character of two halves, the back of a text and the front of the next, and returns its
+ * length; 0 if they are not halves of one.
+ */
+size_t json_rpc_join(
+	const struct json_rpc_half *back, const struct json_rpc_half *front, char ret[4]);
 /** Determines the kind of a message from its members. A null method is none. */
 enum json_rpc_message json_rpc_classify(const json_t *message);
 /**

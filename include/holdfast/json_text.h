@@ -43,6 +43,11 @@ json_t *json_read(const char *text, size_t len, size_t flags, struct json_number
 void json_write(struct buffer *out, const json_t *value, const struct json_numbers *numbers);
 /** Like json_write(), but returns a new string, which the caller frees. */
 char *json_text(const json_t *value, const struct json_numbers *numbers);
+/**
+ * Reads a whole number in any of the spellings that others use for one: 7, 7.0, 7e0, or one of these as
+ * a string. Returns false if the value is none, or beyond what they all can say (JSON_SAFE_MAX).
+ */
+bool json_whole(const json_t *value, json_int_t *ret);
 /** Gets a member that is an integer of 0 or more; false, with 0 or a wrong value, if it is not. */
 bool json_take_number(const json_t *json, const char *name, uint64_t *ret);
 

@@ -1,7 +1,7 @@
 /*
  * Private to src/acp, the room that speaks ACP with one agent: acp_process.c starts and stops its
  * process, acp_session.c talks to it, acp_requests.c handles its requests, acp_resume.c resumes an
- * earlier session, acp_settings.c changes the settings that clients ask for, acp_late.c ends the
+ * earlier session, acp_settings.c changes the settings that clients ask for, acp_cut.c joins text, acp_late.c ends the
  * turns that it begins by itself, acp_state.c reports
  * what does not belong to the conversation, acp_unread.c handles lines that were not read,
  * acp_updates.c translates.
@@ -74,6 +74,10 @@ struct acp_session {
 	/* ways to log in, while stopped() or turn_end() is called; NULL: not the reason */
 	json_t *login;
 	json_t *prompt_takes; /* promptCapabilities, from initialize; NULL: never started */
+	struct json_rpc_halves halves; /* of the line that is being handled */
+	struct json_rpc_half half; /* of a character, for which the rest of the text is awaited */
+	bool half_is_thought;
+	char *half_of; /* its message; NULL: none */
 	struct diag_rate noise; /* limits reports of unusable lines */
 };
 
@@ -241,6 +245,14 @@ void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_
 json_t *acp_agent_login_ways(const struct acp_agent *agent);
 /** Reports that a client has logged in. */
 void acp_agent_tell_login(struct acp_agent *agent, const struct acp_setting *how);
+/* acp_cut.c: text that is cut in the middle of a character */
+
+/** Changes the text of a chunk: puts the half that waits in front, and keeps back the next one. */
+void acp_agent_join(struct acp_agent *agent, const json_t *update);
+/** Something else comes than the rest of the text: reports U+FFFD for the half that waits, if any. */
+void acp_agent_give_half(struct acp_agent *agent);
+void acp_agent_drop_half(struct acp_agent *agent);
+
 /* acp_late.c: a turn that the agent began by itself */
 
 /**

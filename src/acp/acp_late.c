@@ -69,6 +69,7 @@ void acp_agent_handle_quiet(struct acp_agent *agent)
 		acp_agent_await(agent, agent->config.quiet_ms);
 		return;
 	}
+	acp_agent_give_half(agent);
 	acp_agent_end_late(agent);
 	agent->ops->quiet(agent->owner);
 }

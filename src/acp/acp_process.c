@@ -103,6 +103,7 @@ void acp_agent_await_idle(struct acp_agent *agent)
 
 void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message)
 {
+	acp_agent_give_half(agent);
 	acp_agent_forget_missed(agent);
 	agent->turn.prompting = false;
 	agent->turn.cancelling = false;
@@ -121,6 +122,7 @@ void acp_process_drop(struct acp_agent *agent)
 		agent->process.child = NULL;
 	}
 	agent->session.stage = ACP_IDLE;
+	acp_agent_drop_half(agent);
 	acp_agent_forget_missed(agent);
 	acp_agent_end_late(agent);
 	agent->process.exited = false;
@@ -174,6 +176,7 @@ void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const cha
 	diag(DIAG_INFO, "session %s: the agent stopped: %s: %s", agent->config.session_id, reason,
 		buffer_cstr(&clean));
 	buffer_finish(&clean);
+	acp_agent_give_half(agent);
 	acp_process_drop(agent);
 	json_decref(agent->turn.prompt);
 	agent->turn.prompt = NULL;

@@ -211,6 +211,7 @@ void acp_agent_forget_questions(struct acp_agent *agent)
 void acp_agent_handle_request(
 	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params)
 {
+	acp_agent_give_half(agent);
 	if (strcmp(method, "session/request_permission") == 0) {
 		handle_question(agent, id, params, false);
 	} else if (strcmp(method, "elicitation/create") == 0) {

@@ -103,8 +103,10 @@ static void report_update(struct acp_agent *agent, const json_t *update)
 	const char *why = NULL;
 	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
 	if (kind && is_chunk(kind)) {
+		acp_agent_join(agent, update);
 		acp_agent_keep_meta(agent, kind, update);
 	} else {
+		acp_agent_give_half(agent);
 		acp_agent_tell_metas(agent);
 	}
 	if (acp_agent_tell_state(agent, update)) {
@@ -164,6 +166,7 @@ static void report_early_updates(struct acp_agent *agent)
 {
 	json_t *early = agent->session.early;
 	agent->session.early = NULL;
+	agent->session.halves = (struct json_rpc_halves){0};
 	for (size_t i = 0; i < json_array_size(early); i++) {
 		handle_own_update(agent, json_array_get(early, i));
 	}
@@ -202,7 +205,7 @@ static void take_prompt_takes(struct acp_agent *agent, const json_t *result)
 static void handle_initialized(struct acp_agent *agent, const json_t *result)
 {
 	const json_t *version = json_object_get(result, "protocolVersion");
-	if (!json_is_integer(version) || json_integer_value(version) != 1) {
+	if (!json_rpc_is_id(version, 1)) {
 		acp_agent_stop_child(
 			agent, "protocol", "the agent does not speak version 1 of the protocol");
 		return;
@@ -298,6 +301,7 @@ static void report_usages(struct acp_agent *agent, const json_t *result)
 
 static void handle_prompt_result(struct acp_agent *agent, const json_t *result)
 {
+	acp_agent_give_half(agent);
 	report_usages(agent, result);
 	acp_agent_keep_meta(agent, "session/prompt", result);
 	const char *given = json_string_value(json_object_get(result, "stopReason"));
@@ -321,7 +325,8 @@ void acp_agent_stop_for_login(struct acp_agent *agent, bool wants_login, const c
 static void handle_error(struct acp_agent *agent, const json_t *error)
 {
 	struct buffer words = {0};
-	json_int_t code = json_integer_value(json_object_get(error, "code"));
+	json_int_t code = 0;
+	json_whole(json_object_get(error, "code"), &code);
 	if (agent->session.stage == ACP_READY && agent->turn.cancelling &&
 		code == JSON_RPC_REQUEST_CANCELLED) {
 		acp_agent_end_turn(agent, "cancelled", NULL);
@@ -442,7 +447,8 @@ static bool is_bare_response(const json_t *message)
 void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len)
 {
 	json_error_t error;
-	json_t *message = json_rpc_parse(line, len, agent->config.numbers, &error);
+	json_t *message = json_rpc_parse_cut(
+		line, len, agent->config.numbers, &agent->session.halves, &error);
 	enum json_rpc_message kind = json_rpc_classify(message);
 	if (kind == JSON_RPC_INVALID && is_bare_response(message)) {
 		kind = JSON_RPC_RESPONSE;

@@ -169,7 +169,7 @@ static void append_method(struct buffer *words, const json_t *method, size_t *co
 
 void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_t *error)
 {
-	if (json_integer_value(json_object_get(error, "code")) != JSON_RPC_AUTH_REQUIRED) {
+	if (!json_rpc_is_id(json_object_get(error, "code"), JSON_RPC_AUTH_REQUIRED)) {
 		return;
 	}
 	buffer_append_str(words,

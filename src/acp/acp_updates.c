@@ -1,6 +1,7 @@
 #include "acp_updates.h"
 
 #include "holdfast/acp_names.h"
+#include "holdfast/json_text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -54,9 +55,22 @@ static bool has_name(const json_t *object, const char *key)
 	return json_string_length(json_object_get(object, key)) > 0;
 }
 
-static bool is_count(const json_t *value)
+/** A number from 0 as a new reference, in whatever spelling it came; NULL if it is none. */
+static json_t *count_of(const json_t *value)
 {
-	return json_is_integer(value) && json_integer_value(value) >= 0;
+	json_int_t count;
+	if (!json_whole(value, &count) || count < 0) {
+		return NULL;
+	}
+	return json_is_integer(value) ? share(value) : json_integer(count);
+}
+
+static void set_count(json_t *out, const char *key, const json_t *value)
+{
+	json_t *count = count_of(value);
+	if (count) {
+		json_object_set_new(out, key, count);
+	}
 }
 
 static bool is_content(const json_t *item)
@@ -76,8 +90,7 @@ static bool is_content(const json_t *item)
 
 static bool is_location(const json_t *item)
 {
-	const json_t *line = json_object_get(item, "line");
-	return has_string(item, "path") && (!line || json_is_null(line) || is_count(line));
+	return has_string(item, "path");
 }
 
 static bool is_plan_entry(const json_t *item)
@@ -95,8 +108,13 @@ static void set_list(json_t *out, const char *key, const json_t *list, bool (*fi
 	json_t *kept = json_array();
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *item = json_array_get(list, i);
-		if (fits(item)) {
-			json_array_append_new(kept, acp_update_rename(item));
+		json_t *renamed = fits(item) ? acp_update_rename(item) : NULL;
+		if (renamed && fits == is_location) { /* a line that is no number is none */
+			json_object_del(renamed, "line");
+			set_count(renamed, "line", json_object_get(item, "line"));
+		}
+		if (renamed) {
+			json_array_append_new(kept, renamed);
 		}
 	}
 	json_object_set_new(out, key, kept);
@@ -160,14 +178,14 @@ static json_t *plan(const json_t *update, const char **ret_why)
 
 static json_t *usage_update(const json_t *update, const char **ret_why)
 {
-	const json_t *used = json_object_get(update, "used");
-	const json_t *size = json_object_get(update, "size");
-	if (!is_count(used) || !is_count(size)) {
+	json_t *out = json_pack("{s:s}", "mode", "cumulative");
+	set_count(out, "used", json_object_get(update, "used"));
+	set_count(out, "size", json_object_get(update, "size"));
+	if (json_object_size(out) < 3) {
 		*ret_why = "a usage_update without used and size";
+		json_decref(out);
 		return NULL;
 	}
-	json_t *out =
-		json_pack("{s:s, s:O, s:O}", "mode", "cumulative", "used", used, "size", size);
 	const json_t *cost = json_object_get(update, "cost");
 	if (json_is_number(json_object_get(cost, "amount")) && has_string(cost, "currency")) {
 		json_object_set_new(out, "cost", acp_update_rename(cost));
@@ -187,9 +205,7 @@ static json_t *prompt_usage(const json_t *counts, const char *const keys[])
 	for (; *keys; keys++) {
 		const json_t *count = json_object_get(counts, *keys);
 		const char *ours = acp_name_ours(*keys);
-		if (is_count(count)) {
-			json_object_set_new(out, ours ? ours : *keys, share(count));
-		}
+		set_count(out, ours ? ours : *keys, count);
 	}
 	if (json_object_size(out) == 1) {
 		json_decref(out);

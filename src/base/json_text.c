@@ -430,3 +430,24 @@ bool json_take_number(const json_t *json, const char *name, uint64_t *ret)
 	*ret = (uint64_t)json_integer_value(value);
 	return json_is_integer(value) && json_integer_value(value) >= 0;
 }
+
+bool json_whole(const json_t *value, json_int_t *ret)
+{
+	if (json_is_integer(value)) {
+		*ret = json_integer_value(value);
+		return true;
+	}
+	if (json_is_real(value)) {
+		double real = json_real_value(value);
+		*ret = fabs(real) <= (double)JSON_SAFE_MAX ? (json_int_t)real : 0;
+		return (double)*ret == real;
+	}
+	if (!json_string_length(value) || !strchr("-0123456789", *json_string_value(value))) {
+		return false;
+	}
+	json_t *number = json_read(
+		json_string_value(value), json_string_length(value), JSON_DECODE_ANY, NULL, NULL);
+	bool is_whole = json_is_number(number) && json_whole(number, ret);
+	json_decref(number);
+	return is_whole;
+}

@@ -7,7 +7,6 @@
 #include "holdfast/json_text.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,10 +30,8 @@ static const json_t *ours(const json_t *object)
 static char *read_id(const json_t *id)
 {
 	struct buffer text = {0};
-	bool is_whole = json_is_integer(id) ||
-			(json_is_real(id) && json_real_value(id) == trunc(json_real_value(id)) &&
-				fabs(json_real_value(id)) <= (double)JSON_SAFE_MAX);
-	if (!json_is_string(id) && !is_whole) {
+	json_int_t number;
+	if (!json_is_string(id) && !json_whole(id, &number)) {
 		return NULL;
 	}
 	json_write(&text, id, NULL);
@@ -73,7 +70,9 @@ static int take_initialize(
 {
 	const json_t *elicitation =
 		json_object_get(json_object_get(params, "clientCapabilities"), "elicitation");
-	if (!json_is_integer(json_object_get(params, "protocolVersion"))) {
+	const json_t *version = json_object_get(params, "protocolVersion");
+	json_int_t number;
+	if (!json_is_number(version) || !json_whole(version, &number)) {
 		return refuse(refusal, "bad_request", "protocolVersion must be a whole number");
 	}
 	ret->initialize.is_read_only = json_is_true(json_object_get(ours(params), "read_only"));
@@ -84,8 +83,8 @@ static int take_initialize(
 
 static bool read_count(const json_t *value, uint64_t *ret)
 {
-	json_int_t count = json_integer_value(value);
-	if (!json_is_integer(value) || count < 0 || count > JSON_SAFE_MAX) {
+	json_int_t count;
+	if (!json_whole(value, &count) || count < 0 || count > JSON_SAFE_MAX) {
 		return false;
 	}
 	*ret = (uint64_t)count;

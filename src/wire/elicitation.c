@@ -1,5 +1,6 @@
 #include "holdfast/elicitation.h"
 
+#include "holdfast/json_text.h"
 #include "holdfast/utf8.h"
 
 #include <errno.h>
@@ -324,8 +325,10 @@ static bool fits(const json_t *field, const json_t *value)
 		return json_is_string(value) && is_chosen(field, value) &&
 		       is_within(field, "minLength", "maxLength", (double)count_characters(value));
 	}
-	bool is_number =
-		strcmp(type, "integer") == 0 ? json_is_integer(value) : json_is_number(value);
+	/* To JSON Schema, 3.0 is an integer (draft 6 and later). */
+	json_int_t whole;
+	bool is_number = json_is_number(value) &&
+			 (strcmp(type, "integer") != 0 || json_whole(value, &whole));
 	return is_number && isfinite(json_number_value(value)) &&
 	       is_within(field, "minimum", "maximum", json_number_value(value));
 }

@@ -386,8 +386,8 @@ void file_job_work(struct file_job *job)
 static bool take_count(const json_t *params, const char *key, json_int_t *ret_count)
 {
 	const json_t *value = json_object_get(params, key);
-	*ret_count = json_integer_value(value);
-	return !value || json_is_null(value) || (json_is_integer(value) && *ret_count >= 0);
+	*ret_count = 0;
+	return !value || json_is_null(value) || (json_whole(value, ret_count) && *ret_count >= 0);
 }
 
 struct file_job *file_job_create(bool write, const json_t *params, const char **ret_why)

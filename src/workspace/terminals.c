@@ -249,6 +249,7 @@ static const char *find_fault(const json_t *params)
 {
 	const json_t *cwd = json_object_get(params, "cwd");
 	const json_t *limit = json_object_get(params, "outputByteLimit");
+	json_int_t bytes;
 	if (json_string_length(json_object_get(params, "command")) == 0) {
 		return "command must be a string that is not empty";
 	}
@@ -261,8 +262,7 @@ static const char *find_fault(const json_t *params)
 	if (cwd && !json_is_null(cwd) && (!json_is_string(cwd) || *json_string_value(cwd) != '/')) {
 		return "cwd must be an absolute path";
 	}
-	if (limit && !json_is_null(limit) &&
-		(!json_is_integer(limit) || json_integer_value(limit) < 0)) {
+	if (limit && !json_is_null(limit) && (!json_whole(limit, &bytes) || bytes < 0)) {
 		return "outputByteLimit must be a number from 0";
 	}
 	return NULL;
@@ -361,8 +361,8 @@ static struct terminal *terminal_new(struct workspace *ws, const json_t *limit)
 	buffer_finish(&name);
 	t->ws = ws;
 	t->waiters = json_array();
-	json_int_t wanted = json_integer_value(limit);
-	bool given = json_is_integer(limit) && (size_t)wanted < KEPT_MAX;
+	json_int_t wanted;
+	bool given = json_whole(limit, &wanted) && (size_t)wanted < KEPT_MAX;
 	output_init(&t->output, given ? (size_t)wanted : KEPT_MAX);
 	list_append(&ws->terminals, &t->link);
 	ws->terminal_count++;

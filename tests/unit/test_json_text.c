@@ -105,6 +105,56 @@ static void what_is_no_json_stays_none(void **state)
 	}
 }
 
+static void whole_numbers_in_any_spelling(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is_whole;
+		json_int_t number;
+	} table[] = {
+		{"7", true, 7},
+		{"7.0", true, 7},
+		{"7e0", true, 7},
+		{"70E-1", true, 7},
+		{"\"7\"", true, 7},
+		{"\"7.0\"", true, 7},
+		{"-7.0", true, -7},
+		{"\"-7\"", true, -7},
+		{"0", true, 0},
+		{"-0.0", true, 0},
+		{"9223372036854775807", true, INT64_MAX},
+		{"9007199254740991.0", true, JSON_SAFE_MAX},
+		{"9007199254740992.0", false, 0},
+		{"1e300", false, 0},
+		{"12345678901234567890", false, 0},
+		{"7.5", false, 0},
+		{"\"7.5\"", false, 0},
+		{"\"\"", false, 0},
+		{"\" 7\"", false, 0},
+		{"\"+7\"", false, 0},
+		{"\"07\"", false, 0},
+		{"\"0x7\"", false, 0},
+		{"\"7a\"", false, 0},
+		{"\"seven\"", false, 0},
+		{"null", false, 0},
+		{"true", false, 0},
+		{"[7]", false, 0},
+		{"{}", false, 0},
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		json_t *value = json_read(
+			table[i].text, strlen(table[i].text), JSON_DECODE_ANY, NULL, NULL);
+		json_int_t number = 0;
+		assert_int_equal(json_whole(value, &number), table[i].is_whole);
+		if (table[i].is_whole) {
+			assert_int_equal(number, table[i].number);
+		}
+		json_decref(value);
+	}
+	json_int_t number;
+	assert_false(json_whole(NULL, &number));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +164,7 @@ int main(void)
 		cmocka_unit_test(where_a_member_is_twice_values_are_right),
 		cmocka_unit_test(copies_and_sweeps),
 		cmocka_unit_test(what_is_no_json_stays_none),
+		cmocka_unit_test(whole_numbers_in_any_spelling),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
