@@ -43,6 +43,9 @@ struct walk {
 	uint64_t bad_since; /* such lines after that */
 	uint64_t lost;
 	int (*see)(struct walk *walk, const struct event_view *view, const char *line, size_t len);
+	/* Only while damage is looked for. */
+	int index_fd; /* of events.index; 0: it is not compared */
+	bool index_is_wrong;
 	/* Only while the new file is written. */
 	int fd;
 	struct buffer out;
@@ -62,6 +65,16 @@ static bool belongs(const struct walk *walk, const struct event_view *view)
 	}
 	uint64_t tail = walk->next > repair->certain ? walk->next : repair->certain + 1;
 	return view->seq <= repair->certain || view->seq == tail;
+}
+
+/** Compares the entry of a line, which begins at `at`, with what events.index says. */
+static void check_entry(struct walk *walk, uint64_t seq, uint64_t at)
+{
+	uint64_t told;
+	if (walk->index_fd && seq <= walk->repair->certain && !walk->index_is_wrong) {
+		int r = log_index_read(walk->index_fd, walk->log->base_seq, seq, &told, 1);
+		walk->index_is_wrong = r < 0 || told != at;
+	}
 }
 
 static int walk_lines(struct walk *walk, int fd)
@@ -89,6 +102,7 @@ static int walk_lines(struct walk *walk, int fd)
 			walk->next = view.seq;
 		}
 		walk->has_begun = true;
+		check_entry(walk, view.seq, lines.offset - len - 1);
 		walk->lost += view.seq - walk->next;
 		r = walk->see ? walk->see(walk, &view, line, len) : 0;
 		walk->next = view.seq + 1;
@@ -182,6 +196,31 @@ static int take_damaged(struct session_log *log, struct repair *repair, int fd)
 	return r;
 }
 
+/** Deletes an index that does not fit its log: it is made again when it is needed. */
+static void drop_index(struct session_log *log)
+{
+	char path[160];
+	snprintf(path, sizeof(path), "%s/events.index", log->id);
+	disk->unlinkat(log->store->sessions_fd, path, 0);
+	log_index_lose(&log->index);
+}
+
+static int open_index(const struct session_log *log)
+{
+	uint64_t epoch;
+	uint64_t base;
+	char path[160];
+	snprintf(path, sizeof(path), "%s/events.index", log->id);
+	int fd = disk->openat(log->store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd >= 0 && log_index_read_header(fd, &epoch, &base) == 0) {
+		return fd;
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	return -1;
+}
+
 int repair_look(struct session_log *log, bool has_metadata, const char *why)
 {
 	struct repair look = {
@@ -191,7 +230,15 @@ int repair_look(struct session_log *log, bool has_metadata, const char *why)
 	if (fd < 0 && fd != -ENOENT) {
 		return fd;
 	}
+	int index_fd = open_index(log);
+	walk.index_fd = index_fd >= 0 ? index_fd : 0;
 	int r = walk_lines(&walk, fd);
+	if (index_fd >= 0) {
+		close(index_fd);
+	}
+	if (index_fd < 0 || walk.index_is_wrong) {
+		drop_index(log);
+	}
 	bool lacks_some = has_metadata && walk.next <= look.certain;
 	if (r == 0 && !why && (walk.bad || walk.lost || lacks_some)) {
 		why = "its log is damaged";

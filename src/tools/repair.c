@@ -195,10 +195,31 @@ static int repair_opened(struct repair *repair, const char *dir)
 		free(repair->all[--repair->all_count]);
 	}
 	free(repair->all);
-	if (r == 0 && !repair->told) {
+	return r;
+}
+
+/**
+ * Tells what was put in order besides the sessions above (indexes, the end of the journal), and what
+ * is still damaged: the same check says it that verify makes.
+ */
+static void tell_rest(struct repair *repair, const struct findings *before, const char *dir)
+{
+	struct findings left;
+	if (findings_look(&left, dir, repair->only) < 0) {
+		left.count = 0;
+	}
+	if (!repair->told && !before->count && !left.count) {
 		printf("nothing is damaged\n");
 	}
-	return r;
+	for (size_t i = 0; !repair->told && !left.count && i < before->count; i++) {
+		diag_print("%s: this was put in order", before->lines[i]);
+	}
+	for (size_t i = 0; i < left.count; i++) {
+		diag(DIAG_ERROR, "%s: this is still damaged", left.lines[i]);
+	}
+	fflush(stdout);
+	repair->lost += left.count;
+	findings_finish(&left);
 }
 
 int tool_repair(int argc, char **argv)
@@ -215,17 +236,22 @@ int tool_repair(int argc, char **argv)
 	}
 	const struct store_repair how = {.only = words[1]};
 	struct repair repair = {.only = words[1], .forgets_keys = values[FORGET_KEYS] != NULL};
+	struct findings before;
+	findings_look(&before, words[0], words[1]);
 	r = offline_open(&opened, words[0], &how);
 	if (r == 0) {
 		repair.sessions = opened.sessions;
 		r = repair_opened(&repair, words[0]);
 	}
 	offline_close(&opened);
-	if (r < 0) {
-		return TOOL_FAILED;
+	if (r == 0) {
+		/* The journal then begins anew, without what the repair took from it. */
+		r = offline_open(&opened, words[0], NULL);
+		offline_close(&opened);
 	}
-	/* Open it once more: the journal then begins anew, without what the repair took from it. */
-	r = offline_open(&opened, words[0], NULL);
-	offline_close(&opened);
+	if (r == 0) {
+		tell_rest(&repair, &before, words[0]);
+	}
+	findings_finish(&before);
 	return r < 0 ? TOOL_FAILED : repair.lost ? 1 : 0;
 }

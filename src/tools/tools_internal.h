@@ -27,6 +27,16 @@ void progress_add(struct progress *progress, uint64_t count);
 void progress_hide(struct progress *progress);
 void progress_end(struct progress *progress);
 
+/* findings.c */
+/** Problems that holdfast verify would print. */
+struct findings {
+	char **lines;
+	size_t count;
+};
+/** Checks a data directory, or its journal and one session. Returns 0 or a negative errno. */
+int findings_look(struct findings *findings, const char *dir, const char *session);
+void findings_finish(struct findings *findings);
+
 struct store_files;
 /** Verifies one session of an open directory or all (NULL). Returns the exit code. */
 int tool_verify_files(const struct store_files *files, const char *dir, const char *session);
