@@ -4,8 +4,9 @@
  * memory here is a bug or a machine failure, and the functions abort.
  *
  * With AddressSanitizer, a buffer of up to 1 KiB moves to a block of just its size in each call that
- * may move it, and any buffer in buffer_cstr(), buffer_consume() and buffer_clear(). The old block
- * is poisoned: a pointer that was kept over a change is reported, wherever the change falls.
+ * may move it, and any buffer in buffer_cstr() and buffer_clear(), or in buffer_consume() if no more
+ * than 64 KiB are left. The old block is poisoned: a pointer that was kept over a change is reported,
+ * wherever the change falls.
  */
 #ifndef HOLDFAST_BUFFER_H
 #define HOLDFAST_BUFFER_H

@@ -88,8 +88,9 @@ static void move(struct buffer *b, size_t cap)
 
 #ifdef BUFFER_MOVES
 
-/* A buffer of more bytes does not move at each append: that would take quadratic time. */
-#define MOVES_ALWAYS 1024
+/* Larger buffers do not move at each append, or at each buffer_consume(): it would take too long. */
+#define MOVES_ALWAYS   1024
+#define MOVES_CONSUMED ((size_t)64 * 1024)
 
 void buffer_reserve(struct buffer *b, size_t extra)
 {
@@ -100,7 +101,7 @@ void buffer_reserve(struct buffer *b, size_t extra)
 	if (b->len <= MOVES_ALWAYS) {
 		move(b, need);
 	} else if (need > b->cap) {
-		move(b, need + b->len / 8);
+		move(b, need + (b->len <= MOVES_CONSUMED ? b->len / 8 : b->len));
 	}
 }
 
@@ -114,6 +115,8 @@ static void settle(struct buffer *b, size_t extra)
 }
 
 #else
+
+#define MOVES_CONSUMED SIZE_MAX
 
 void buffer_reserve(struct buffer *b, size_t extra)
 {
@@ -284,7 +287,9 @@ void buffer_consume(struct buffer *b, size_t len)
 	if (b->len) {
 		memmove(b->data, b->data + len, b->len);
 	}
-	settle(b, 0);
+	if (b->len <= MOVES_CONSUMED) {
+		settle(b, 0);
+	}
 }
 
 void buffer_clear(struct buffer *b)
