@@ -2,6 +2,7 @@
 
 #include "holdfast/clock.h"
 #include "holdfast/diag.h"
+#include "holdfast/loop.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -85,6 +86,9 @@ static void handle_idle(uv_timer_t *timer)
 	bool busy = agent->turn.prompting || agent->paused || agent->questions.count > 0 ||
 		    workspace_is_at_file(agent->workspace) ||
 		    workspace_has_terminals(agent->workspace);
+	if (loop_put_off(timer, handle_idle)) {
+		return;
+	}
 	if (busy) {
 		uv_timer_start(timer, handle_idle, (uint64_t)idle_ms(agent), 0);
 	} else if (agent->process.child) {
@@ -398,6 +402,9 @@ void acp_agent_await(struct acp_agent *agent, int ms)
 static void handle_deadline(uv_timer_t *timer)
 {
 	struct acp_agent *agent = timer->data;
+	if (loop_put_off(timer, handle_deadline)) {
+		return;
+	}
 	if (agent->session.stage == ACP_SETTLING) {
 		acp_resume_settle(agent);
 	} else if (agent->paused || workspace_is_at_file(agent->workspace)) {

@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Less is no gap: a busy machine (ms). */
+#define LATE_MS 1000
+/* Most that somebody gets because of a gap (ms). */
+#define PUT_OFF_MS 10000
+
 struct deadline {
 	uv_timer_t timer; /* first */
 	bool is_past;
@@ -70,4 +75,76 @@ void loop_close_file(uv_loop_t *loop, int fd)
 	struct closing *closing = xcalloc(1, sizeof(*closing));
 	closing->fd = fd;
 	uv_queue_work(loop, &closing->work, close_work, close_done);
+}
+
+/* --- gaps --- */
+
+static uint64_t clock_ms(void)
+{
+	return uv_hrtime() / 1000000; /* uv_now() stands still in callbacks */
+}
+
+static struct loop_watch *watch_of(uv_loop_t *loop)
+{
+	return loop->data;
+}
+
+/** It is `now_ms`, and the loop was to go on by `due_ms`. */
+static void look(struct loop_watch *watch, uint64_t now_ms)
+{
+	if (now_ms > watch->due_ms + LATE_MS) {
+		watch->missed_ms = now_ms - watch->due_ms;
+		watch->lost_ms += watch->missed_ms;
+		watch->due_ms = now_ms;
+	}
+}
+
+void loop_watch(uv_loop_t *loop, struct loop_watch *watch)
+{
+	loop->data = watch;
+	if (watch) {
+		*watch = (struct loop_watch){.due_ms = clock_ms()};
+	}
+}
+
+void loop_note_sleep(uv_loop_t *loop)
+{
+	int timeout = uv_backend_timeout(loop);
+	uint64_t now = clock_ms();
+	look(watch_of(loop), now);
+	watch_of(loop)->due_ms = timeout < 0 ? UINT64_MAX / 2 : now + (uint64_t)timeout;
+}
+
+void loop_note_wake(uv_loop_t *loop)
+{
+	struct loop_watch *watch = watch_of(loop);
+	watch->missed_ms = 0;
+	look(watch, uv_now(loop)); /* it slept too long, and may have read nothing */
+	watch->due_ms = uv_now(loop);
+	look(watch, clock_ms()); /* reading took too long: others have sent meanwhile */
+}
+
+int64_t loop_missed_ms(uv_loop_t *loop)
+{
+	struct loop_watch *watch = watch_of(loop);
+	if (!watch) {
+		return 0;
+	}
+	look(watch, uv_now(loop));
+	return (int64_t)watch->missed_ms;
+}
+
+int64_t loop_now_ms(uv_loop_t *loop)
+{
+	loop_missed_ms(loop);
+	return (int64_t)(uv_now(loop) - (watch_of(loop) ? watch_of(loop)->lost_ms : 0));
+}
+
+bool loop_put_off(uv_timer_t *timer, uv_timer_cb callback)
+{
+	int64_t ms = loop_missed_ms(timer->loop);
+	if (ms) {
+		uv_timer_start(timer, callback, (uint64_t)(ms < PUT_OFF_MS ? ms : PUT_OFF_MS), 0);
+	}
+	return ms;
 }

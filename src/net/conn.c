@@ -7,6 +7,8 @@
 #include "peer.h"
 #include "ws_internal.h"
 
+#include "holdfast/loop.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +24,7 @@ static struct conn *conn_of(struct sock *sock)
 
 static int64_t now_ms(const struct conn *conn)
 {
-	return (int64_t)uv_now(conn->server->loop);
+	return loop_now_ms(conn->server->loop);
 }
 
 static const struct transport_ops conn_transport_ops;

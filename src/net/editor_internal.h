@@ -31,7 +31,7 @@ struct editor_door {
 	struct list lines; /* struct editor_line */
 	size_t line_count;
 	char sought[129]; /* the session whose node is being looked up */
-	uint64_t until_ms; /* give up then, on the loop's clock */
+	int64_t until_ms; /* give up then, on the clock of loop_now_ms() */
 	uv_timer_t *again; /* repeats the lookup; NULL: not created yet */
 	bool is_placed; /* the lookup for the parked message has ended */
 	const char *unplaced; /* the error code it ended with; NULL: none */

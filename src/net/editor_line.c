@@ -89,7 +89,7 @@ static void try_again(struct conn *conn)
 {
 	struct editor_door *door = conn->editor;
 	uv_loop_t *loop = conn->server->loop;
-	if (uv_now(loop) >= door->until_ms) {
+	if (loop_now_ms(loop) >= door->until_ms) {
 		settle(conn, "owner_unreachable");
 		return;
 	}
@@ -292,7 +292,7 @@ static int begin_seeking(
 			EDITOR_SESSIONS_MAX);
 	}
 	strcpy(door->sought, id);
-	door->until_ms = uv_now(conn->server->loop) + (uint64_t)limits->node_lease_ms + GRACE_MS;
+	door->until_ms = loop_now_ms(conn->server->loop) + limits->node_lease_ms + GRACE_MS;
 	conn_park(conn, text, len);
 	seek(conn);
 	return 1;

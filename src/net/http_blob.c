@@ -117,7 +117,7 @@ static void write_on(struct http_upload *upload)
  */
 static void go_on(struct conn *conn)
 {
-	int64_t now = (int64_t)uv_now(conn->server->loop);
+	int64_t now = loop_now_ms(conn->server->loop);
 	if (conn->http->upload->held_ms) {
 		conn->message_ms += now - conn->http->upload->held_ms;
 		conn->received_ms = now;
@@ -178,7 +178,7 @@ void http_upload_take(struct conn *conn, const char *bytes, size_t len)
 	conn->http->upload->has_bytes = true;
 	write_on(conn->http->upload);
 	if (http_upload_is_behind(conn) && !conn->http->upload->held_ms) {
-		conn->http->upload->held_ms = (int64_t)uv_now(conn->server->loop);
+		conn->http->upload->held_ms = loop_now_ms(conn->server->loop);
 	}
 }
 

@@ -5,6 +5,7 @@
  */
 #include "node_internal.h"
 
+#include "holdfast/loop.h"
 #include "holdfast/node_identity.h"
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ struct http_forward {
 
 static int64_t now_ms(const struct conn *conn)
 {
-	return (int64_t)uv_now(conn->server->loop);
+	return loop_now_ms(conn->server->loop);
 }
 
 /* --- the request --- */

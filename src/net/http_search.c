@@ -267,7 +267,7 @@ static struct session_log *log_of(const struct search *search, uint64_t *ret_max
 
 static uint64_t now_ms(const struct search *search)
 {
-	return uv_now(search->server->loop);
+	return (uint64_t)loop_now_ms(search->server->loop);
 }
 
 static void handle_read(void *arg, int status, struct event **events, size_t count)
@@ -303,6 +303,9 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 static void handle_timer(uv_timer_t *timer)
 {
 	struct search *search = timer->data;
+	if (loop_put_off(timer, handle_timer)) {
+		return;
+	}
 	log_read_cancel(search->read);
 	handle_read(search, -ETIMEDOUT, NULL, 0);
 }

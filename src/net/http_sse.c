@@ -6,6 +6,7 @@
  */
 #include "mirror_internal.h"
 
+#include "holdfast/loop.h"
 #include "holdfast/sse.h"
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ bool http_wants_sse(const struct conn *conn)
 
 static int64_t now_ms(const struct conn *conn)
 {
-	return (int64_t)uv_now(conn->server->loop);
+	return loop_now_ms(conn->server->loop);
 }
 
 /* --- sending --- */

@@ -262,6 +262,7 @@ struct server {
 	bool reloads_again;
 	struct listeners *listeners;
 	const struct server_life *life;
+	bool reads_first; /* the last sweep judged nobody, as the loop had missed something */
 	bool is_paused;
 	struct list conns;
 	struct list feeds;

@@ -2,6 +2,8 @@
 
 #include "net_internal.h"
 
+#include "holdfast/loop.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -33,7 +35,7 @@ struct node_link {
 
 static int64_t now_ms(const struct server *server)
 {
-	return (int64_t)uv_now(server->loop);
+	return loop_now_ms(server->loop);
 }
 
 static void end(struct node_link *link, const char *why)

@@ -2,6 +2,7 @@
 
 #include "node_internal.h"
 
+#include "holdfast/loop.h"
 #include "holdfast/node_identity.h"
 
 #include <openssl/evp.h>
@@ -33,7 +34,7 @@ struct node_socket {
 
 static int64_t now_ms(const struct node_socket *s)
 {
-	return (int64_t)uv_now(s->server->loop);
+	return loop_now_ms(s->server->loop);
 }
 
 static void read_random(void *bytes, size_t len)

@@ -6,6 +6,7 @@
 
 #include "holdfast/deflate.h"
 #include "holdfast/diag.h"
+#include "holdfast/loop.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,10 @@
 static void handle_sweep(uv_timer_t *timer)
 {
 	struct server *server = timer->data;
+	server->reads_first = !server->reads_first && loop_missed_ms(timer->loop);
+	if (server->reads_first) {
+		return; /* what would keep them may lie unread; the next sweep judges */
+	}
 	list_for_each_safe(link, tmp, &server->conns) {
 		conn_sweep(list_entry(link, struct conn, link));
 	}

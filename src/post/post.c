@@ -53,7 +53,8 @@ static int wait_for(const struct line *line, short events)
 		struct pollfd fds[] = {{.fd = line->fd, .events = events},
 			{.fd = line->stop_fd, .events = POLLIN}};
 		int64_t left_ms = line->until_ms - now_ms();
-		int n = left_ms > 0 ? poll(fds, 2, (int)left_ms) : 0;
+		/* What is there counts, however late it is looked for: we may have been stopped. */
+		int n = poll(fds, 2, left_ms > 0 ? (int)left_ms : 0);
 		if (n < 0 && errno != EINTR) {
 			return -errno;
 		}
@@ -206,11 +207,13 @@ static void drop_interim(struct buffer *head)
 /** Reads until the head is complete. The deadline also holds if a byte comes at a time. */
 static int read_head(const struct line *line, struct buffer *head)
 {
+	bool was_late = false;
 	while (head->len < HEAD_MAX) {
 		buffer_reserve(head, 2048);
-		ssize_t n = now_ms() < line->until_ms
-				    ? read_some(line, head->data + head->len, 2047)
-				    : -ETIMEDOUT;
+		bool is_late = now_ms() >= line->until_ms;
+		ssize_t n = is_late && was_late ? -ETIMEDOUT /* what was there has been read */
+						: read_some(line, head->data + head->len, 2047);
+		was_late = is_late;
 		if (n < 0) {
 			return (int)n;
 		}

@@ -3,6 +3,7 @@
 #include "process_internal.h"
 
 #include "holdfast/descriptors.h"
+#include "holdfast/loop.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -188,6 +189,9 @@ static void finish_if_drained(struct child *p)
 static void handle_timer(uv_timer_t *timer)
 {
 	struct child *p = timer->data;
+	if (loop_put_off(timer, handle_timer)) {
+		return;
+	}
 	if (!p->exited) {
 		escalate(p);
 	} else if (p->ending) {

@@ -50,6 +50,7 @@ struct relay {
 	struct server *server;
 	uv_prepare_t prepare;
 	uv_check_t check;
+	struct loop_watch watch;
 	uint64_t tick_ns; /* when the last tick ended */
 	uint64_t tick_idle_ns; /* how long the loop had slept in all by then */
 	uv_signal_t sigterm;
@@ -187,10 +188,12 @@ static void note_lag(struct relay *relay)
 static void handle_prepare(uv_prepare_t *handle)
 {
 	end_tick(handle->data);
+	loop_note_sleep(handle->loop);
 }
 
 static void handle_check(uv_check_t *handle)
 {
+	loop_note_wake(handle->loop);
 	turns_renew(&((struct relay *)handle->data)->turns); /* once in each turn of the loop */
 	end_tick(handle->data);
 	note_lag(handle->data);
@@ -302,6 +305,7 @@ static void start_handles(struct relay *relay)
 	relay->prepare.data = relay->check.data = relay;
 	relay->sigterm.data = relay->sigint.data = relay->sighup.data = relay->drain.data =
 		relay->give_up.data = relay;
+	loop_watch(&relay->loop, &relay->watch);
 	uv_prepare_start(&relay->prepare, handle_prepare);
 	uv_check_start(&relay->check, handle_check);
 	uv_signal_start(&relay->sigterm, handle_signal, SIGTERM);
@@ -515,6 +519,7 @@ static void ignore_gone(void *arg)
 static void close_handles(struct relay *relay)
 {
 	notify_destroy(relay->notify);
+	loop_watch(&relay->loop, NULL);
 	uv_close((uv_handle_t *)&relay->prepare, NULL);
 	uv_close((uv_handle_t *)&relay->check, NULL);
 	uv_close((uv_handle_t *)&relay->sigterm, NULL);

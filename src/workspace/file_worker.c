@@ -2,6 +2,7 @@
 
 #include "holdfast/agent_files.h"
 #include "holdfast/diag.h"
+#include "holdfast/loop.h"
 #include "holdfast/pack.h"
 
 #include <stdio.h>
@@ -143,6 +144,9 @@ static void handle_timer(uv_timer_t *timer)
 	struct workspace *ws = timer->data;
 	if (!ws->job) {
 		workspace_stop_files(ws);
+		return;
+	}
+	if (loop_put_off(timer, handle_timer)) {
 		return;
 	}
 	diag(DIAG_WARN, "session %s: a file request of the agent timed out", ws->config.session_id);

@@ -33,7 +33,7 @@ async function live(t, server, id) {
 	const producer = await Producer.connect(t, server, id);
 	const observer = await Observer.connect(t, server, id, { query: { deltas: 'text' } });
 	await observer.loadAll();
-	await EventStream.open(t, server, `/api/sessions/${id}/stream`);
+	await EventStream.session(t, server, id);
 	await producer.append(input.text('# hello\n\n'));
 	await post(server, id, [input.note({ n: 1 }), input.end()]);
 	const { seq } = await observer.prompt('hello');
