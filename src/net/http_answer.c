@@ -231,10 +231,15 @@ static void refuse_with(struct conn *conn, unsigned status, const char *headers,
 		headers = RETRY_SOON;
 	}
 	metrics_add_word(conn->server->metrics, WORDS_REFUSALS, code, 1);
-	buffer_append_str(&body, "{\"error\":");
-	frames_append_error(&body, code, message, NULL, detail);
-	buffer_append_char(&body, '}');
-	http_respond_with(conn, status, headers, body.data, body.len);
+	if (status == 503 && http_is_event_source(conn)) {
+		frames_append_error(&body, code, message, NULL, detail);
+		http_respond_ended(conn, body.data, body.len);
+	} else {
+		buffer_append_str(&body, "{\"error\":");
+		frames_append_error(&body, code, message, NULL, detail);
+		buffer_append_char(&body, '}');
+		http_respond_with(conn, status, headers, body.data, body.len);
+	}
 	buffer_finish(&body);
 }
 

@@ -298,6 +298,13 @@ struct sse_stream {
 /** Turns the connection into such a stream and frees conn.http; `headers` are whole lines. */
 void http_begin_sse(
 	struct conn *conn, const struct conn_ops *ops, const char *headers, bool says_retry);
+/** Whether it asks for the stream of a session or of the feed, as EventSource does. */
+bool http_is_event_source(const struct conn *conn);
+/**
+ * Answers with a stream that says why it ends: `error` is an error's JSON. A status would stop
+ * EventSource for good, whereas this one comes back.
+ */
+void http_respond_ended(struct conn *conn, const char *error, size_t len);
 /** Whether the request asks for server-sent events. */
 bool http_wants_sse(const struct conn *conn);
 /** Streams the events of conn.session_id, which exists and which the token can see. */

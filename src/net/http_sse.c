@@ -19,6 +19,19 @@
  * once.
  */
 #define RETRY_MS 500
+/* The same after a refusal that passes by itself. */
+#define REFUSED_RETRY_MS 1000
+
+bool http_is_event_source(const struct conn *conn)
+{
+	static const char begin[] = "/api/sessions/";
+	static const char end[] = "/events";
+	const char *path = conn->http->path;
+	size_t len = path && conn->http->head ? strlen(path) : 0;
+	return len > sizeof(end) - 1 && strcmp(path + len - (sizeof(end) - 1), end) == 0 &&
+	       (strcmp(path, "/api/events") == 0 || strncmp(path, begin, sizeof(begin) - 1) == 0) &&
+	       http_wants_sse(conn);
+}
 
 bool http_wants_sse(const struct conn *conn)
 {
@@ -139,13 +152,29 @@ void sse_sweep(struct conn *conn)
 
 /* --- opening --- */
 
-void sse_say_retry(struct conn *conn, int64_t ms)
+static int64_t at_random(int64_t ms)
 {
 	unsigned short more = 0;
 	if (getrandom(&more, sizeof(more), GRND_NONBLOCK) != (ssize_t)sizeof(more)) {
 		more = 0;
 	}
-	write_own(conn, sse_retry(ms + more % RETRY_MS));
+	return ms + more % RETRY_MS;
+}
+
+void sse_say_retry(struct conn *conn, int64_t ms)
+{
+	write_own(conn, sse_retry(at_random(ms)));
+}
+
+void http_respond_ended(struct conn *conn, const char *error, size_t len)
+{
+	struct buffer text = {0};
+	buffer_printf(&text,
+		"retry: %lld\n\nevent: ended\ndata: ", (long long)at_random(REFUSED_RETRY_MS));
+	buffer_append(&text, error, len);
+	buffer_append_str(&text, "\n\n");
+	http_respond_text(conn, "text/event-stream", text.data, text.len);
+	buffer_finish(&text);
 }
 
 void http_begin_sse(

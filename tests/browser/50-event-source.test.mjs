@@ -93,9 +93,9 @@ test('EventSource follows a turn, and comes back when the server is killed and w
 });
 
 test('the snippet of the docs works', async (t) => {
-	const server = await Server.start(t, { auth: false, args: ['--web', blank(t)] });
+	const server = await Server.start(t, { listen: [`127.0.0.1:${await freePort()}`], auth: false, args: ['--web', blank(t)] });
 	await server.createSession({ id: 'hello' });
-	const page = await openPage(t, server.url, { login: false });
+	const page = await openPage(t, server.url, { login: false, mayReport: isRefusal });
 	const snippet = [...docs.matchAll(/^```js\n([\s\S]*?)^```$/gm)].map(([, code]) => code).find((code) => code.includes('new EventSource('));
 	await page.evaluate(() => {
 		window.shown = [];
@@ -104,14 +104,27 @@ test('the snippet of the docs works', async (t) => {
 		window.grow = (delta) => window.grown.push(delta);
 		window.clear = () => {};
 	});
-	await page.evaluate(`${snippet}; window.source = source;`);
-	await page.waitForFunction(() => window.source.readyState === EventSource.OPEN);
+	await page.evaluate(`${snippet}; window.state = () => source.readyState;`);
+	await page.waitForFunction(() => window.state() === EventSource.OPEN);
 	await post(server, 'hello', input.text('One '));
 	await page.waitForFunction(() => window.grown.length > 0);
 	await post(server, 'hello', [input.text('two'), input.end()]);
 	await page.waitForFunction(() => window.shown.length === 1);
 	assert.equal(await page.evaluate(() => window.grown[0].text), 'One ');
 	assert.equal(await page.evaluate(() => window.shown[0].data.html), '<p>One two</p>\n');
+
+	// A proxy answers 502 while the server is away.
+	await page.route('**/api/**', (route) => route.fulfill({ status: 502, contentType: 'text/html', body: '<h1>Bad Gateway</h1>' }));
+	await server.kill9();
+	await page.waitForFunction(() => window.state() === EventSource.CLOSED);
+	await server.restart();
+	await post(server, 'hello', [input.text('three'), input.end()]);
+	await page.unroute('**/api/**');
+	await page.waitForFunction(() => window.shown.length === 2);
+	assert.equal(await page.evaluate(() => window.shown[1].data.html), '<p>three</p>\n');
+	// Of a session that is gone it does not ask again.
+	await server.request('DELETE', '/api/sessions/hello');
+	await page.waitForFunction(() => window.state() === EventSource.CLOSED);
 });
 
 /** nginx with the location of the docs, and nothing else that would help: it buffers, and speaks HTTP/1.0 to the server. */
