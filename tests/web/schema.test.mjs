@@ -86,6 +86,19 @@ test('every error code of the schema stands in protocol.md with what to do, and 
 	assert.deepEqual(rows.sort(), [...schema('common').$defs.error_code.enum].sort());
 });
 
+test('the server has the codes of protocol.md, with the same status', () => {
+	const text = readFileSync(`${protoDir}protocol.md`, 'utf8');
+	const rows = [...text.slice(text.indexOf('## Error codes')).matchAll(/^\| `([a-z0-9_]+)` \| (\d+|–) \|/gm)];
+	const header = readFileSync(new URL('../../include/holdfast/error_codes.h', import.meta.url), 'utf8');
+	const codes = new Map([...header.matchAll(/CODE\("([a-z0-9_]+)", (\d+)\)/g)].map(([, code, status]) => [code, status]));
+	for (const [, code, status] of rows) {
+		assert.ok(codes.has(code), code);
+		assert.ok(status === '–' || status === codes.get(code), `${code} is ${codes.get(code)}, and ${status} in protocol.md`);
+	}
+	const others = [...codes.keys()].filter((code) => !rows.some(([, row]) => row === code));
+	assert.deepEqual(others, ['bad_message', 'unknown_method'], 'of editors alone');
+});
+
 test('every frame shown in protocol.md is as the schemas say', () => {
 	const text = readFileSync(`${protoDir}protocol.md`, 'utf8');
 	// A block that opens with ```json <folder> holds one JSON value a line, each an example of that folder.
