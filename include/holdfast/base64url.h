@@ -1,4 +1,7 @@
-/* Base64url without padding (RFC 4648, section 5). Pure. */
+/*
+ * Base64url without padding (RFC 4648, section 5). What is read has one spelling: digits outside of the
+ * alphabet, `=`, and bits behind the last byte are refused (sections 3.3 and 3.5). Pure.
+ */
 #ifndef HOLDFAST_BASE64URL_H
 #define HOLDFAST_BASE64URL_H
 

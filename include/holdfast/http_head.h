@@ -1,7 +1,8 @@
 /*
  * Parses the head of an HTTP/1.1 request (RFC 9112): request line and header fields. Strict:
  * ambiguous input is refused, so that a proxy in front of us cannot see another request than we do.
- * Pure.
+ * Lists are read as RFC 9110, section 5.6.1, has them: empty elements are skipped, and several fields of
+ * a name are one list. Pure.
  */
 #ifndef HOLDFAST_HTTP_HEAD_H
 #define HOLDFAST_HTTP_HEAD_H

@@ -1,7 +1,8 @@
 /*
  * Signs and verifies tokens: JSON Web Tokens in their compact form (RFC 7519, 7515). The key
  * decides the algorithm, never the token: a token whose header names another one is refused before
- * its signature is checked. libjwt makes and verifies the signatures.
+ * its signature is checked. libjwt makes and verifies the signatures. A token has one spelling: its parts
+ * are base64url without padding (RFC 7515, section 2), and with bits behind the last byte they are refused.
  */
 #ifndef HOLDFAST_TOKEN_KEY_H
 #define HOLDFAST_TOKEN_KEY_H
