@@ -137,7 +137,7 @@ test('a browser that has subscribed at one node is told of a session at another'
 	await eventually(async () => (await b.request('GET', '/api/push', { headers: at(b, login) })).body.subscribed === true, 'and its subscription');
 	await b.createSession({ id: 's' });
 	await post(b, 's', [{ type: 'permission_request', data: { request_id: 'q', tool_call: { tool_call_id: 'q' }, options: [{ option_id: 'a', name: 'A' }] } }, input.note({ n: 1 })]);
-	assert.deepEqual(await service.messages(1), [{ session: 's', kind: 'waiting' }]);
+	assert.deepEqual(await service.messages(1), [{ session: 's', kind: 'waiting', question: 'q' }]);
 });
 
 test('a login is refused while the database is down, and what is known counts', async (t) => {
