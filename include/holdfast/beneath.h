@@ -41,7 +41,8 @@ int read_plain_path(const char *path, size_t most, struct buffer *out);
 int read_opened(int fd, size_t most, struct buffer *out);
 /**
  * Opens the directory in which the last name of `path` is, for unlinkat() and the like. Returns a
- * descriptor, which is `dir_fd` itself if there is no slash in `path`, or -1 with errno.
+ * descriptor, which is `dir_fd` itself if there is no slash in `path`, or -1 with errno. `dir_fd` may
+ * be AT_FDCWD: then the operator named the path, and its directories may be links.
  */
 int open_plain_parent(int dir_fd, const char *path, const char **ret_name);
 /** Whether open_plain() refuses a file with this errno because of what it is, not for a moment. */

@@ -31,9 +31,27 @@ static int fail(int fd, int error)
 	return -1;
 }
 
+/** The same of a path that the operator named, whose directories may be links. */
+static int open_named_parent(const char *path, const char **ret_name)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash == path ? xstrdup("/")
+		    : slash       ? xstrndup(path, (size_t)(slash - path))
+				  : xstrdup(".");
+	int fd = open_named(dir, O_PATH | O_DIRECTORY, 0);
+	int error = errno;
+	free(dir);
+	errno = error;
+	*ret_name = slash ? slash + 1 : path;
+	return fd;
+}
+
 int open_plain_parent(int dir_fd, const char *path, const char **ret_name)
 {
 	int dir = dir_fd;
+	if (dir_fd == AT_FDCWD) {
+		return open_named_parent(path, ret_name);
+	}
 	for (size_t len; path[len = strcspn(path, "/")]; path += len + 1) {
 		char name[NAME_MAX + 1];
 		bool is_up = len == 2 && memcmp(path, "..", 2) == 0;
@@ -116,14 +134,10 @@ int open_plain(int dir_fd, const char *path, int flags, mode_t mode)
 
 int open_plain_path(const char *path, int flags, mode_t mode)
 {
-	const char *slash = strrchr(path, '/');
-	char *dir = slash == path ? xstrdup("/")
-		    : slash       ? xstrndup(path, (size_t)(slash - path))
-				  : xstrdup(".");
-	int dir_fd = open_named(dir, O_PATH | O_DIRECTORY, 0);
-	int fd = dir_fd < 0 ? -1 : open_in(dir_fd, slash ? slash + 1 : path, flags, mode);
+	const char *name;
+	int dir_fd = open_named_parent(path, &name);
+	int fd = dir_fd < 0 ? -1 : open_in(dir_fd, name, flags, mode);
 	int error = errno;
-	free(dir);
 	if (dir_fd >= 0) {
 		close(dir_fd);
 	}
