@@ -37,6 +37,14 @@ static void say_why(char **ret_why, const char *text)
 	}
 }
 
+bool store_postgres_is_address(const char *place)
+{
+	PQconninfoOption *options = strchr(place, '=') ? PQconninfoParse(place, NULL) : NULL;
+	PQconninfoFree(options);
+	return options || strncmp(place, "postgresql://", strlen("postgresql://")) == 0 ||
+	       strncmp(place, "postgres://", strlen("postgres://")) == 0;
+}
+
 bool store_postgres_check(const char *address, char **ret_why)
 {
 	char *error = NULL;

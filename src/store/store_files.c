@@ -3,6 +3,7 @@
 #include "store_internal.h"
 
 #include "holdfast/requests.h"
+#include "holdfast/store_postgres.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,12 @@ int store_files_open(const char *dir, struct store_files *files, char **ret_why)
 		return 0;
 	}
 	int r = -errno;
-	*ret_why = xprintf("cannot read the data directory %s: %s%s", dir, hint, strerror(-r));
+	/* The address is not repeated: it may have a password. */
+	*ret_why =
+		r == -ENOENT && store_postgres_is_address(dir)
+			? xstrdup("this is the address of a database, and the command is for data directories; docs/postgresql.md says what a database has instead")
+			: xprintf("cannot read the data directory %s: %s%s", dir, hint,
+				  strerror(-r));
 	return r;
 }
 

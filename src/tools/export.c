@@ -9,6 +9,7 @@
 #include "holdfast/session.h"
 #include "holdfast/store_database.h"
 #include "holdfast/store_files.h"
+#include "holdfast/store_postgres.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,7 +31,7 @@ static const struct command command = {
 	.help = "Writes the events of a session to stdout. It reads only the session's log, which contains everything that\n"
 		"observers have been shown; a server may be running meanwhile. After a crash the journal may contain\n"
 		"acknowledged events that are not in the log yet: the server moves them there when it starts.\n\n"
-		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME.\n\n"
+		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME, or keywords of libpq.\n\n"
 		"In a transcript, each tool call and plan appears where it began, in its final state.\n\n"
 		"Exit codes: 0 complete, 1 damaged lines were left out, 2 failed.\n",
 	.options = options,
@@ -267,8 +268,8 @@ int tool_export(int argc, char **argv)
 		return TOOL_FAILED;
 	}
 	ex.id = words[1];
-	int code = offline_is_address(words[0]) ? run_on_database(&ex, words[0], markdown)
-						: run_on_files(&ex, words[0], markdown);
+	int code = store_postgres_is_address(words[0]) ? run_on_database(&ex, words[0], markdown)
+						       : run_on_files(&ex, words[0], markdown);
 	buffer_finish(&ex.json);
 	return code;
 }

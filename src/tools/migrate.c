@@ -7,6 +7,7 @@
 #include "holdfast/diag.h"
 #include "holdfast/session.h"
 #include "holdfast/store_database.h"
+#include "holdfast/store_postgres.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +28,7 @@ static const struct option options[] = {
 
 static const struct command command = {
 	.usage = "migrate DIR ADDRESS [OPTIONS], or migrate ADDRESS DIR",
-	.help = "Moves the sessions of a data directory to a database (postgresql://USER@HOST/NAME, as for serve --store), or\n"
+	.help = "Moves the sessions of a data directory to a database (postgresql://USER@HOST/NAME or keywords of libpq, as for serve --store), or\n"
 		"back, with their epochs, numbers, keys, images, files, and what is still open in them. Clients continue where\n"
 		"they were. Secrets, tokens, logins and push subscriptions are moved too.\n\n"
 		"Stop all servers on both sides first. Damaged sessions are refused: run holdfast repair first. The new side\n"
@@ -229,10 +230,11 @@ static int migrate(struct migration *migration)
 
 static int take_words(struct migration *migration, const char *const words[])
 {
-	*migration = (struct migration){
-		.from = words[0], .to = words[1], .to_database = offline_is_address(words[1])};
+	*migration = (struct migration){.from = words[0],
+		.to = words[1],
+		.to_database = store_postgres_is_address(words[1])};
 	migration->dir = migration->to_database ? words[0] : words[1];
-	if (offline_is_address(words[0]) == migration->to_database) {
+	if (store_postgres_is_address(words[0]) == migration->to_database) {
 		diag(DIAG_ERROR,
 			"one of the two must be a directory, and the other an address (postgresql://…); see holdfast migrate --help");
 		return -EINVAL;

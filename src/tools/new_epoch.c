@@ -8,6 +8,7 @@
 #include "holdfast/diag.h"
 #include "holdfast/session.h"
 #include "holdfast/store_files.h"
+#include "holdfast/store_postgres.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +21,7 @@ static const struct command command = {
 	.help = "Gives a session, or all sessions, a new epoch. Run it after you have restored a data directory from an\n"
 		"older copy, before you start the server: clients that have seen more than the copy contains then start\n"
 		"over, and do not mistake new events for old ones.\n\n"
-		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME. Run it there after a restore,\n"
+		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME, or keywords of libpq. Run it there after a restore,\n"
 		"and after a standby was promoted that may have lacked the newest commits. Servers refuse such a database until then.\n\n"
 		"Stop the server first, and with a database all of its nodes. new-epoch recovers what is in the journal, as\n"
 		"the server does when it starts. If it is interrupted, run it again. It prints a line for each session: id,\n"
@@ -106,13 +107,13 @@ static int change(struct session_table *sessions, const char *only, bool tells)
 int tool_give_epochs(const char *dir, const char *only, bool tells)
 {
 	struct offline opened;
-	int r = offline_is_address(dir) ? offline_open_older(&opened, dir)
-					: offline_open(&opened, dir, NULL);
+	int r = store_postgres_is_address(dir) ? offline_open_older(&opened, dir)
+					       : offline_open(&opened, dir, NULL);
 	if (r == 0) {
 		r = change(opened.sessions, only, tells);
 	}
 	offline_close(&opened);
-	if (r < 0 || offline_is_address(dir)) {
+	if (r < 0 || store_postgres_is_address(dir)) {
 		return r;
 	}
 	/* Open it once more: the journal then has a new segment, without records of old epochs. */
@@ -128,7 +129,7 @@ int tool_new_epoch(int argc, char **argv)
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}
-	if (!offline_is_address(words[0]) && offline_check_dir(words[0]) < 0) {
+	if (!store_postgres_is_address(words[0]) && offline_check_dir(words[0]) < 0) {
 		return TOOL_FAILED;
 	}
 	return tool_give_epochs(words[0], words[1], true) < 0 ? TOOL_FAILED : 0;

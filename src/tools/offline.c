@@ -37,12 +37,6 @@ static void handle_store_revived(void *owner)
 
 /* --- opening and closing --- */
 
-bool offline_is_address(const char *place)
-{
-	return strncmp(place, "postgresql://", strlen("postgresql://")) == 0 ||
-	       strncmp(place, "postgres://", strlen("postgres://")) == 0;
-}
-
 /** Creates a temporary directory. Returns NULL after reporting the error. */
 static char *make_own_dir(void)
 {
@@ -76,7 +70,7 @@ static void remove_own_dir(char *dir)
 static int open_place(struct offline *opened, const char *place, const struct store_repair *repair,
 	bool takes_older)
 {
-	bool is_address = offline_is_address(place);
+	bool is_address = store_postgres_is_address(place);
 	static const struct session_ops ops = {
 		.prompt_due = handle_prompt_due,
 		.answered = handle_answered,

@@ -18,9 +18,6 @@ struct offline {
 	char *own_dir; /* temporary, for files that a node has besides the database; or NULL */
 };
 
-/** Whether `place` is the address of a database, not a directory. */
-bool offline_is_address(const char *place);
-
 /**
  * Opens a directory or a database as the server does when it starts: the journal is recovered.
  * With `repair` (else NULL) damaged sessions are repaired. Returns 0, or a negative errno after

@@ -6,6 +6,7 @@
 #include "holdfast/session.h"
 #include "holdfast/session_state.h"
 #include "holdfast/store_database.h"
+#include "holdfast/store_postgres.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ static const struct command command = {
 	.help = "Checks a data directory, or the journal and one session: every checksum, that events are numbered\n"
 		"without a gap, that the log, the index and the keys agree, and that streams (/v1/stream/) have all their\n"
 		"bytes. It changes nothing.\n\n"
-		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME. The check sees the state of\n"
+		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME, or keywords of libpq. The check sees the state of\n"
 		"one moment; nodes may be running meanwhile.\n\n"
 		"It prints one line for each problem. Lines that begin with \"note:\" are not problems: a crash or\n"
 		"new-epoch leaves such files, and the server cleans them up when it starts.\n"
@@ -94,7 +95,7 @@ static int judge(
 		diag(DIAG_ERROR, "%s cannot be checked: %s", place, strerror(-status));
 		return TOOL_FAILED;
 	}
-	print_summary(counts, offline_is_address(place));
+	print_summary(counts, store_postgres_is_address(place));
 	return counts->problems ? 1 : 0;
 }
 
@@ -161,6 +162,6 @@ int tool_verify(int argc, char **argv)
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}
-	return offline_is_address(words[0]) ? verify_database(words[0], words[1])
-					    : verify_files(words[0], words[1]);
+	return store_postgres_is_address(words[0]) ? verify_database(words[0], words[1])
+						   : verify_files(words[0], words[1]);
 }

@@ -1,11 +1,12 @@
 // holdfast verify and export of a database, as of a data directory.
 
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { mustUpload, png } from '../support/blobs.mjs';
 import { Postgres } from '../support/postgres.mjs';
 import { input, post } from '../support/producer.mjs';
-import { Server, runToEnd } from '../support/server.mjs';
+import { Server, runToEnd, scratchDir } from '../support/server.mjs';
 
 const postgres = Postgres.start({ after });
 
@@ -91,4 +92,31 @@ test('a database of a later version, or of somebody else, is refused', async () 
 	postgres.ask('other', 'CREATE TABLE holdfast_schema (version bigint NOT NULL); INSERT INTO holdfast_schema VALUES (1000)');
 	assert.match((await run(2, 'export', postgres.url('other'), 'one')).stderr, /have version 1000, and this program knows versions up to/);
 	assert.match((await run(2, 'verify', 'postgresql://me:secret@localhost/x')).stderr, /it has a password/);
+});
+
+test('a database is named by a URL or by keywords of libpq, and never taken for a directory', async (t) => {
+	const keywords = postgres.address('named');
+	assert.match(keywords, /^\w+=/);
+	const server = await Server.start(t, { args: ['--store', keywords] });
+	await server.createSession({ id: 'one' });
+	await post(server, 'one', [input.note({ n: 1 })]);
+	await server.stop();
+	for (const address of [keywords, postgres.url('named')]) {
+		assert.match((await run(0, 'verify', address)).stdout, /^1 session with 1 event, /);
+		assert.equal(events((await run(0, 'export', address, 'one')).stdout).length, 1);
+		await run(0, 'new-epoch', address, 'one');
+		const target = join(scratchDir(t), 'moved');
+		await run(0, 'migrate', address, target);
+		assert.match((await run(0, 'verify', target)).stdout, /^1 session with 1 event, /);
+		for (const words of [['repair', address], ['upgrade', address], ['backup', address, target]]) {
+			const { stderr } = await run(2, ...words);
+			assert.match(stderr, /the address of a database, and the command is for data directories/, words.join(' '));
+			assert.ok(!stderr.includes('No such file'), stderr);
+		}
+	}
+	for (const command of ['verify', 'new-epoch']) {
+		const { stderr } = await run(2, command, 'host=127.0.0.1 port=1 dbname=x password=geheim');
+		assert.match(stderr, /it has a password/);
+		assert.ok(!stderr.includes('geheim'), stderr);
+	}
 });
