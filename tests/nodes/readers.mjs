@@ -20,7 +20,6 @@ export function assertNoObituary(where, text) {
 }
 
 class Reader extends Client {
-	#timer;
 	rounds = 0;
 
 	async run() {
@@ -29,29 +28,42 @@ class Reader extends Client {
 			this.rounds += await this.read(node, `${this.constructor.door} of ${this.say(node)}`) ? 1 : 0;
 			await sleep(50 + this.random.below(this.world.pace));
 		}
-		clearTimeout(this.#timer);
 	}
 
-	/** Ends the request that is under way when it has lasted so long. */
-	#endIn(ms) {
-		const controller = new AbortController(); // kept by the timer, unlike an AbortSignal.timeout(), which may be collected
-		clearTimeout(this.#timer);
-		this.#timer = setTimeout(() => controller.abort(), ms);
-		return controller.signal;
-	}
-
-	/** A request, whose answer may last so long; null: no answer, or one that says "come back". */
-	async ask(node, where, path, { headers = {}, ok = [200], ms = PATIENCE_MS, ...init } = {}) {
+	/**
+	 * A request; gives {headers, text}, or null: no answer, or one that says "come back". `take`: gets the bytes of the answer as they come, which may be cut off after
+	 * `ms`. Without fetch(), whose answers may never end once they are cut off.
+	 */
+	async ask(node, where, path, { headers = {}, ok = [200], ms = PATIENCE_MS, take = null } = {}) {
+		const request = http.get(node.url + path, { agent: false, headers: withAuth(node.url, headers) });
+		request.on('error', () => {}); // once() tells the one that matters
+		const timer = setTimeout(() => request.destroy(), ms);
+		let text = '';
+		let isAnswered = false;
 		try {
-			const answer = await fetch(node.url + path, { ...init, headers: withAuth(node.url, headers), signal: this.#endIn(ms) });
-			if (ok.includes(answer.status)) {
-				return answer;
+			const [answer] = await once(request, 'response');
+			isAnswered = ok.includes(answer.statusCode);
+			for await (const bytes of answer) {
+				assertNoObituary(where, bytes.toString('latin1'));
+				if (take && isAnswered) {
+					take(bytes);
+				} else {
+					text += bytes.toString('latin1');
+				}
 			}
-			this.#refused(where, path, answer.status, answer.headers.get('retry-after'), await answer.text());
+			text = Buffer.from(text, 'latin1').toString();
+			if (isAnswered) {
+				return { headers: answer.headers, text };
+			}
+			this.#refused(where, path, answer.statusCode, answer.headers['retry-after'], text);
 		} catch (error) {
-			this.#cut(error);
+			assert.ok(!(error instanceof assert.AssertionError) && (error.code || error instanceof SyntaxError), error.stack);
+			this.world.refused(`${this.constructor.door} no answer`);
+		} finally {
+			clearTimeout(timer);
+			request.destroy();
 		}
-		return null;
+		return take && isAnswered ? { text } : null;
 	}
 
 	/** It is told when to come again. */
@@ -63,53 +75,13 @@ class Reader extends Client {
 		this.world.refused(`${this.constructor.door} ${code}`);
 	}
 
-	#cut(error) {
-		if (error instanceof assert.AssertionError) {
-			throw error;
-		}
-		assert.ok(error instanceof TypeError || ['AbortError', 'SyntaxError'].includes(error.name) || error.code, error.stack);
-		this.world.refused(`${this.constructor.door} no answer`);
-	}
-
-	/** The text of an answer that was asked for, or null if it was cut off. */
-	async text(where, answer) {
-		try {
-			const text = await answer.text();
-			assertNoObituary(where, text);
-			return text;
-		} catch (error) {
-			this.#cut(error);
-			return null;
-		}
-	}
-
-	/** Takes a stream of server-sent events apart until it ends, or has lasted so long. Without fetch(), whose streams may never end once they are cut off. */
+	/** Takes a stream of server-sent events apart until it ends, or has lasted so long. */
 	async stream(node, where, path, headers, take) {
-		const request = http.get(node.url + path, { agent: false, headers: withAuth(node.url, { accept: 'text/event-stream', ...headers }) });
-		request.on('error', () => {}); // once() tells the one that matters
-		const timer = setTimeout(() => request.destroy(), 1000 + this.random.below(PATIENCE_MS));
-		try {
-			const [answer] = await once(request, 'response');
-			if (![200, 204].includes(answer.statusCode)) {
-				let text = '';
-				for await (const bytes of answer) {
-					text += bytes;
-				}
-				this.#refused(where, path, answer.statusCode, answer.headers['retry-after'], text);
-				return false;
-			}
-			const parser = new EventParser(take);
-			for await (const bytes of answer) {
-				assertNoObituary(where, bytes.toString('latin1'));
-				parser.push(bytes);
-			}
-		} catch (error) {
-			this.#cut(error);
-		} finally {
-			clearTimeout(timer);
-			request.destroy();
-		}
-		return true;
+		const parser = new EventParser(take);
+		const answer = await this.ask(node, where, path, {
+			headers: { accept: 'text/event-stream', ...headers }, ok: [200, 204], ms: 1000 + this.random.below(PATIENCE_MS), take: (bytes) => parser.push(bytes),
+		});
+		return answer !== null;
 	}
 }
 
@@ -123,11 +95,10 @@ export class PageReader extends Reader {
 			`${this.path}/search?q=nowhere`, `/ds/sessions/${this.ledger.id}?offset=-1&format=markdown`, ...(this.ledger.blob ? [`${this.path}/blobs/${this.ledger.blob}`] : [])];
 		const path = this.random.pick(paths);
 		const answer = await this.ask(node, where, path);
-		const text = answer && await this.text(where, answer);
-		if (text && path.includes('/events?')) {
-			JSON.parse(text).events.forEach((event) => this.ledger.show('markdown', event, where));
+		if (answer && path.includes('/events?')) {
+			JSON.parse(answer.text).events.forEach((event) => this.ledger.show('markdown', event, where));
 		}
-		return text !== null;
+		return answer !== null;
 	}
 }
 
@@ -177,12 +148,11 @@ export class DsReader extends Follower {
 			});
 		}
 		const answer = await this.ask(node, where, `${path}long-poll`, { ok: [200, 204] });
-		const text = answer && await this.text(where, answer);
-		if (text === null) {
+		if (answer === null) {
 			return false;
 		}
-		(text ? JSON.parse(text) : []).forEach((event) => this.take(event, where));
-		this.#offset = answer.headers.get('stream-next-offset');
+		(answer.text ? JSON.parse(answer.text) : []).forEach((event) => this.take(event, where));
+		this.#offset = answer.headers['stream-next-offset'];
 		return true;
 	}
 }
