@@ -20,7 +20,9 @@ async function start(t, args = []) {
 /** Only the head of the answer: a stream of events has no end. */
 async function headOf(server, path, headers) {
 	const stop = new AbortController();
-	const answer = await fetch(server.url + path, { headers: { authorization: `Bearer ${server.token}`, ...headers }, signal: AbortSignal.any([stop.signal, AbortSignal.timeout(30_000 * patience)]) });
+	const late = setTimeout(() => stop.abort(), 30_000 * patience);
+	const answer = await fetch(server.url + path, { headers: { authorization: `Bearer ${server.token}`, ...headers }, signal: stop.signal });
+	clearTimeout(late);
 	stop.abort();
 	return answer;
 }

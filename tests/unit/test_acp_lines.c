@@ -253,8 +253,8 @@ static void test_no_message(void **state)
 		"\x1b]0;t{}",
 		"\x1b[{}",
 		"\xc2\xa0{}",
-		"\x9b"
-		"31m{}",
+		("\x9b"
+		 "31m{}"),
 		"{\"a\":\x1b[1m1}}x",
 		"\x1b]0;t\a{\"a\":1",
 		"\xef\xbb{}",
