@@ -51,6 +51,7 @@
 	CODE("not_queued", 404)             \
 	CODE("unknown_blob", 404)           \
 	CODE("blob_damaged", 500)           \
+	CODE("stream_damaged", 500)         \
 	CODE("unsupported_content", 400)    \
 	CODE("missing_message_id", 400)     \
 	CODE("duplicate_message_id", 400)   \

@@ -19,6 +19,8 @@
 	METRIC(SESSIONS_LOADED, gauge, "sessions_loaded", "", "Sessions that are in memory")     \
 	METRIC(SESSIONS_DAMAGED, gauge, "sessions_damaged", "",                                  \
 		"Sessions that are set aside, or whose log has been found damaged")              \
+	METRIC(STREAMS_DAMAGED, gauge, "streams_damaged", "",                                    \
+		"Raw streams that are refused because they are damaged")                         \
 	METRIC(BLOBS_DAMAGED, counter, "blobs_damaged_total", "",                                \
 		"Times that somebody asked for an image or file that is damaged")                \
 	METRIC(CONNECTIONS, gauge, "connections", "", "Connections that are open")               \

@@ -37,6 +37,8 @@ struct raw_stream;
 #define RAW_PAGE_SIZE ((size_t)256 * 1024)
 
 struct raw_config {
+	/* What is lost with a batch of the journal is given up: unknown names are free again. */
+	bool forgets_lost;
 	uv_loop_t *loop;
 	const struct limits *limits;
 	const struct clock *clock;
@@ -64,6 +66,8 @@ void raw_close(struct raw_store *store);
 void raw_end_tick(struct raw_store *store);
 /** Number of streams, including deleted ones that still have forks. */
 size_t raw_count(const struct raw_store *store);
+/** The number of streams that are refused as damaged. */
+size_t raw_count_damaged(const struct raw_store *store);
 /** Bytes of journal records that are not yet durable. */
 size_t raw_backlog(const struct raw_store *store);
 
@@ -82,7 +86,8 @@ enum raw_result {
 	RAW_EPOCH_START, /* the first Producer-Seq of a new Producer-Epoch is not 0 */
 	RAW_GAP, /* Producer-Seq skips numbers */
 	RAW_LIMIT, /* a limit is reached: raw_answer.limit */
-	RAW_FAILED, /* the disk cannot be written or read, or the stream is damaged */
+	RAW_FAILED, /* the disk cannot be written or read */
+	RAW_DAMAGED, /* the stream, or the whole journal of streams, is damaged; it can be deleted */
 };
 
 /** The result of a request. It depends on earlier changes: send it once `lsn` is durable. */
@@ -172,7 +177,7 @@ struct raw_view {
 	const char *expires; /* NULL: never */
 };
 /**
- * Looks up a stream. Returns RAW_DONE, RAW_NOT_FOUND, RAW_GONE or RAW_FAILED. `touches`: this
+ * Looks up a stream. Returns RAW_DONE, RAW_NOT_FOUND, RAW_GONE, RAW_FAILED or RAW_DAMAGED. `touches`: this
  * counts as use and restarts the TTL.
  */
 enum raw_result raw_look(

@@ -1,6 +1,6 @@
 /*
- * Moves damaged images and files of sessions to set-aside/ (holdfast repair): nobody gets them
- * anyway, and what is left of the directory is whole.
+ * Moves damaged images and files of sessions to set-aside/, and damaged raw streams to
+ * streams/set-aside/ (holdfast repair): nobody gets them anyway, and what is left is whole.
  */
 #ifndef HOLDFAST_STORE_SET_ASIDE_H
 #define HOLDFAST_STORE_SET_ASIDE_H
@@ -9,7 +9,7 @@
 
 /**
  * Looks through all images and files of a data directory, or of the session `only`, and moves those
- * whose bytes are not what their names say. The caller keeps servers away. `moved` is told of each:
+ * whose bytes are not what their names say; without `only`, raw streams, too. The caller keeps servers away. `moved` is told of each:
  * what it is, and its new path in the directory. Blocks. Returns 0, or a negative errno and
  * *ret_why (caller frees).
  */

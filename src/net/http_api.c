@@ -3,6 +3,7 @@
 #include "ws_internal.h"
 
 #include "holdfast/blobs.h"
+#include "holdfast/raw.h"
 #include "holdfast/raw_wire.h"
 #include "holdfast/session_list.h"
 
@@ -281,16 +282,26 @@ static void get_health(struct conn *conn)
 	http_respond(conn, 200, body, sizeof(body) - 1);
 }
 
+/** Appends a member unless it is 0; with `name` NULL, ends the object. */
+static void append_count(char *body, size_t size, const char *name, size_t count)
+{
+	size_t len = strlen(body);
+	if (!name) {
+		snprintf(body + len, size - len, "}");
+	} else if (count) {
+		snprintf(body + len, size - len, ",\"%s\":%zu", name, count);
+	}
+}
+
 /** For a load balancer: whether it should send clients here. */
 static void get_readiness(struct conn *conn)
 {
-	char body[80] = "{\"status\":\"ready\"}";
+	char body[120] = "{\"status\":\"ready\"";
+	const struct raw_store *raw = conn->server->raw;
 	const struct session_table *sessions = conn->server->sessions;
-	size_t damaged = session_table_count_damaged(sessions);
-	if (damaged) {
-		snprintf(body, sizeof(body), "{\"status\":\"ready\",\"damaged_sessions\":%zu}",
-			damaged);
-	}
+	append_count(body, sizeof(body), "damaged_sessions", session_table_count_damaged(sessions));
+	append_count(body, sizeof(body), "damaged_streams", raw ? raw_count_damaged(raw) : 0);
+	append_count(body, sizeof(body), NULL, 1);
 	if (!server_may(conn->server->life, MAY_SERVE)) {
 		http_refuse(conn, "not_ready", "the server is shutting down");
 	} else if (session_table_is_failing(sessions)) {

@@ -3,6 +3,8 @@
 
 #include "holdfast/push.h"
 
+#include "holdfast/raw.h"
+
 #include <stdlib.h>
 
 struct metrics_job {
@@ -36,6 +38,8 @@ static void look(struct server *server)
 	metrics_set(metrics, METRIC_PRODUCERS, count_producers(server));
 	metrics_set(metrics, METRIC_RECEIVING_BYTES, server->received);
 	metrics_set(metrics, METRIC_SENDING_BYTES, server->sending);
+	metrics_set(
+		metrics, METRIC_STREAMS_DAMAGED, server->raw ? raw_count_damaged(server->raw) : 0);
 	if (server->push) {
 		push_count(server->push);
 	}

@@ -171,6 +171,8 @@ bool raw_refuse_result(struct conn *conn, enum raw_result result, const struct r
 		[RAW_BAD_OFFSET] = {"bad_request", "the source does not have this offset"},
 		[RAW_OTHER_TYPE] = {"stream_conflict", "the stream has another content type"},
 		[RAW_OLD_SEQ] = {"stream_conflict", "Stream-Seq must be greater than the last one"},
+		[RAW_DAMAGED] = {"stream_damaged",
+			"the stream is damaged on the server's disk, or may be lost: nobody gets or changes it until it is restored from a backup, deleted, or given up with holdfast repair"},
 		[RAW_EPOCH_START] = {"bad_request",
 			"a new Producer-Epoch begins with Producer-Seq 0"},
 	};

@@ -135,7 +135,7 @@ static void handle_page(void *arg, struct raw_page *page, int status)
 		http_refuse(conn, conn->http->raw->offset.at > 0 ? "gone" : "bad_request", GONE);
 	} else if (status < 0 && status != -ENOENT) {
 		end(conn);
-		raw_refuse_result(conn, RAW_FAILED, NULL);
+		raw_refuse_result(conn, status == -EBADMSG ? RAW_DAMAGED : RAW_FAILED, NULL);
 	} else if (look(conn, true, &view) && page) {
 		answer_page(conn, &view, page);
 	} else if (!conn->http->raw->is_over) { /* the stream exists, but its file is missing */

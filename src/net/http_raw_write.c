@@ -139,8 +139,8 @@ static void answer_later(struct conn *conn)
 	struct http_raw *raw = conn->http->raw;
 	raw->wait.lsn = raw->answer.lsn;
 	raw->wait.done = handle_durable;
-	if (raw->answer.result == RAW_FAILED || raw->answer.result == RAW_LIMIT ||
-		!raw_wait(conn->server->raw, &raw->wait)) {
+	if (raw->answer.result == RAW_FAILED || raw->answer.result == RAW_DAMAGED ||
+		raw->answer.result == RAW_LIMIT || !raw_wait(conn->server->raw, &raw->wait)) {
 		raw->wait.lsn = 0;
 		answer(conn);
 	}
@@ -281,7 +281,8 @@ static void handle_place(void *arg, struct raw_page *page, int status)
 		raw->answer.result = RAW_BAD_OFFSET;
 		answer(conn);
 	} else if (status < 0 && (status != -ENOENT || has_source(conn))) {
-		raw->answer.result = RAW_FAILED; /* also if only the source's file is missing */
+		/* also if only the source's file is missing */
+		raw->answer.result = status == -EBADMSG ? RAW_DAMAGED : RAW_FAILED;
 		answer(conn);
 	} else {
 		create(conn); /* refuses if the source is gone */

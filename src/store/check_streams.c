@@ -15,30 +15,6 @@
 /* Most attempts while a server keeps deleting the oldest segment. */
 #define ATTEMPTS 20
 
-/**
- * Reads the sizes of the wanted files in a directory. Returns their sum; the caller frees
- * ret->sizes.
- */
-static uint64_t read_sizes(int dir_fd, bool (*is_wanted)(const char *name), struct raw_sizes *ret)
-{
-	char **names = NULL;
-	size_t count = 0;
-	uint64_t sum = 0;
-	struct stat st;
-	disk_list(dir_fd, ".", is_wanted, &names, &count);
-	ret->sizes = xcalloc(count + 1, sizeof(*ret->sizes));
-	ret->count = 0;
-	for (size_t i = 0; i < count; i++) {
-		if (fstatat(dir_fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0) {
-			ret->sizes[ret->count++] = (struct raw_size){
-				.id = strtoull(names[i], NULL, 16), .bytes = (uint64_t)st.st_size};
-			sum += (uint64_t)st.st_size;
-		}
-	}
-	disk_list_free(names, count);
-	return sum;
-}
-
 static uint64_t oldest_segment(const struct raw_dirs *dirs)
 {
 	char **names = NULL;
@@ -65,7 +41,7 @@ static int inspect(const struct raw_dirs *dirs, struct raw_found *ret)
 		raw_state_destroy(ret->state);
 		free(ret->why);
 		uint64_t oldest = oldest_segment(dirs);
-		read_sizes(dirs->data_fd, raw_is_data, &sizes);
+		raw_sizes_read(dirs->data_fd, raw_is_data, &sizes);
 		r = raw_inspect(dirs, &sizes, ret);
 		r = oldest_segment(dirs) != oldest ? -EAGAIN : r;
 		free(sizes.sizes);
@@ -81,15 +57,24 @@ static void tell(struct check *check, const struct raw_found *found, int result)
 			"not checked: the server wrote faster than they could be read");
 		return;
 	}
-	if (result < 0) {
+	if (result < 0 || found->is_hurt) {
 		check_problem(
 			check, "streams", "%s", found->why ? found->why : file_error(-result));
+	} else if (found->state->is_incomplete) {
+		check_problem(check, "streams",
+			"a stream may be lost with a batch of the journal: names that are not known are refused until holdfast repair");
 	}
 	check_tell(check);
 	list_for_each(link, &found->state->streams) {
 		const struct raw_stream *stream = list_entry(link, struct raw_stream, link);
 		check->counts->streams += !stream->is_deleted;
-		if (stream->is_damaged) {
+		if (stream->is_hurt) {
+			snprintf(place, sizeof(place), "streams/data/%016" PRIx64, stream->id);
+			check_problem(check, place,
+				"stream %s may lack what was lost with a batch of the journal",
+				stream->name);
+			check_tell(check);
+		} else if (stream->is_damaged) {
 			snprintf(place, sizeof(place), "streams/data/%016" PRIx64, stream->id);
 			check_problem(check, place,
 				"it is too short; bytes of stream %s are missing", stream->name);
@@ -133,9 +118,9 @@ uint64_t check_streams_size(const struct store_files *files)
 	uint64_t sum = 0;
 	open_dirs(files, &dirs);
 	if (dirs.journal_fd >= 0 && dirs.data_fd >= 0) {
-		sum = read_sizes(dirs.journal_fd, raw_is_segment, &sizes);
+		sum = raw_sizes_read(dirs.journal_fd, raw_is_segment, &sizes);
 		free(sizes.sizes);
-		sum += read_sizes(dirs.data_fd, raw_is_data, &sizes);
+		sum += raw_sizes_read(dirs.data_fd, raw_is_data, &sizes);
 		free(sizes.sizes);
 	}
 	raw_dirs_close(&dirs);

@@ -57,11 +57,21 @@ void raw_remove(struct raw_store *store, struct raw_stream *stream)
 	raw_state_delete(store->state, stream, handle_gone, store);
 }
 
+/** A fork has bytes of its sources. */
+static bool is_damaged(const struct raw_stream *stream)
+{
+	bool is_hurt = stream->is_damaged;
+	for (const struct raw_stream *at = stream; at && !is_hurt; at = at->source) {
+		is_hurt = at->is_hurt;
+	}
+	return is_hurt;
+}
+
 enum raw_result raw_find_stream(
 	struct raw_store *store, const char *name, bool is_shown, struct raw_stream **ret)
 {
 	if (store->is_failing) {
-		return RAW_FAILED;
+		return store->is_damaged ? RAW_DAMAGED : RAW_FAILED;
 	}
 	struct raw_stream *stream = raw_state_get(store->state, name);
 	if (stream && !stream->is_deleted && is_over(store, stream)) {
@@ -70,9 +80,10 @@ enum raw_result raw_find_stream(
 	}
 	*ret = stream;
 	if (!stream || (is_shown && !stream->is_shown)) {
-		return RAW_NOT_FOUND;
+		bool may_be_lost = !stream && store->state->is_incomplete;
+		return may_be_lost ? RAW_DAMAGED : RAW_NOT_FOUND;
 	}
-	return stream->is_deleted ? RAW_GONE : stream->is_damaged ? RAW_FAILED : RAW_DONE;
+	return stream->is_deleted ? RAW_GONE : is_damaged(stream) ? RAW_DAMAGED : RAW_DONE;
 }
 
 void raw_touch(struct raw_store *store, struct raw_stream *stream)
@@ -269,11 +280,12 @@ void raw_create(struct raw_store *store, const struct raw_create *create, struct
 	enum raw_result result = raw_find_stream(store, create->name, false, &stream);
 	if (result != RAW_NOT_FOUND) {
 		bool is_so = result == RAW_DONE && is_same(store, stream, create);
+		bool is_refused = result == RAW_FAILED || result == RAW_DAMAGED;
 		say(store, ret,
-			is_so                  ? RAW_SAME
-			: result == RAW_FAILED ? RAW_FAILED
-					       : RAW_TAKEN,
-			result == RAW_FAILED ? NULL : stream);
+			is_so        ? RAW_SAME
+			: is_refused ? result
+				     : RAW_TAKEN,
+			is_refused ? NULL : stream);
 		return;
 	}
 	result = find_source(store, create, &source, &at);
@@ -429,7 +441,7 @@ void raw_delete(struct raw_store *store, const char *name, struct raw_answer *re
 	struct raw_stream *stream;
 	*ret = (struct raw_answer){0};
 	enum raw_result result = raw_find_stream(store, name, false, &stream);
-	if (result == RAW_FAILED && !store->is_failing) {
+	if (result == RAW_DAMAGED && !store->is_failing && stream) {
 		result = RAW_DONE; /* a damaged stream can be deleted */
 	}
 	if (result == RAW_DONE) {
@@ -459,6 +471,17 @@ void raw_wait_cancel(struct raw_wait *wait)
 }
 
 /* --- lifecycle --- */
+
+size_t raw_count_damaged(const struct raw_store *store)
+{
+	size_t files = store->journal.found.files;
+	size_t count = !store->is_damaged ? 0 : files ? files : 1;
+	list_for_each(link, &store->state->streams) {
+		const struct raw_stream *stream = list_entry(link, struct raw_stream, link);
+		count += !stream->is_deleted && is_damaged(stream);
+	}
+	return count || !store->state->is_incomplete ? count : 1;
+}
 
 size_t raw_count(const struct raw_store *store)
 {

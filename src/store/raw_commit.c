@@ -260,10 +260,13 @@ static void forget_all(struct raw_store *store, int error)
 int raw_take_found(struct raw_store *store)
 {
 	struct raw_found *found = &store->journal.found;
+	store->is_damaged = store->journal.result == -EBADMSG;
 	if (store->journal.result < 0) {
-		diag(DIAG_ERROR,
-			"%s: raw streams are unavailable; recovery is retried automatically",
-			found->why ? found->why : file_error(-store->journal.result));
+		diag_limited(&store->warned, DIAG_ERROR,
+			"%s: raw streams are unavailable; recovery is retried automatically%s",
+			found->why ? found->why : file_error(-store->journal.result),
+			store->is_damaged ? ". If it stays so, restore streams/ from a backup"
+					  : "");
 		free(found->why);
 		return store->journal.result;
 	}
@@ -277,6 +280,13 @@ int raw_take_found(struct raw_store *store)
 		stream->shown_closed = stream->is_closed;
 	}
 	store->is_failing = false;
+	if (found->is_hurt) {
+		diag(DIAG_ERROR,
+			"%s: %zu streams are refused as damaged (holdfast verify names them); what is left is in streams/set-aside. Restore them from a backup, or delete them",
+			found->why, raw_count_damaged(store));
+	}
+	free(found->why);
+	found->why = NULL;
 	make_checkpoint(store, store->journal.segment);
 	run_checkpoint(store);
 	return 0;

@@ -4,6 +4,7 @@
 
 #include "disk_io.h"
 
+#include "holdfast/diag.h"
 #include "holdfast/hash.h"
 #include "holdfast/pack.h"
 #include "holdfast/raw.h"
@@ -30,7 +31,11 @@ enum raw_kind {
 };
 
 /* In RAW_RESET: the segment's batches are not synced one by one. */
-enum { RAW_SEGMENT_RELAXED = 1 };
+enum {
+	RAW_SEGMENT_RELAXED = 1,
+	/* A stream may be missing: its creation was in a batch that is lost. */
+	RAW_SEGMENT_INCOMPLETE = 2
+};
 enum { RAW_FLAG_CLOSES = 1, RAW_FLAG_PRODUCER = 2, RAW_FLAG_SEQ = 4 };
 
 struct raw_producer {
@@ -55,6 +60,7 @@ struct raw_stream {
 	bool is_deleted; /* kept only because it has forks */
 	bool is_removed; /* no longer in the state */
 	bool is_damaged; /* its file is too short */
+	bool is_hurt; /* damage to the journal may have hit it; stays so until it is deleted */
 	int64_t ttl_s;
 	int64_t used_ms; /* last use, wall clock */
 	bool may_be_newer; /* recovered: a use after used_ms may not be in the journal */
@@ -92,6 +98,7 @@ struct raw_state {
 	struct hash *ids;
 	size_t count;
 	uint64_t next_id;
+	bool is_incomplete; /* any name that is not known may be that of a stream that is lost */
 };
 
 /** A parsed record. Strings point into its bytes and are not terminated. */
@@ -182,7 +189,10 @@ struct raw_found {
 	size_t loose; /* bytes after that batch in the newest segment: an incomplete batch */
 	size_t unsure_from; /* bytes of the newest segment whose sync may have failed: from here … */
 	size_t unsure_to; /* … to here */
-	char *why; /* on failure: the reason, owned by the caller; NULL: only an errno */
+	bool is_hurt; /* the journal is damaged; the streams that it may have hit are marked */
+	size_t files; /* on failure because of damage: the number of files of streams */
+	/* On failure, or if is_hurt: the reason, owned by the caller; NULL: only an errno. */
+	char *why;
 };
 /**
  * Reads the journal and makes the files of streams match it. Blocks. Returns 0 and the state, which
@@ -198,12 +208,31 @@ struct raw_sizes {
 	struct raw_size *sizes; /* sorted by id */
 	size_t count;
 };
+/** The size of the file of a stream; 0 if there is none. */
+uint64_t raw_size_of(const struct raw_sizes *sizes, uint64_t id);
+/** Takes the sizes of the wanted files of a directory; the caller frees ret->sizes. */
+uint64_t raw_sizes_read(int dir_fd, bool (*is_wanted)(const char *name), struct raw_sizes *ret);
 /**
  * Does the same as raw_recover() without changing anything. `sizes` must have been taken before
  * this reads the journal, since files only grow. The caller owns ret->state even on failure; it
  * then has what could be read.
  */
 int raw_inspect(const struct raw_dirs *dirs, const struct raw_sizes *sizes, struct raw_found *ret);
+
+/* raw_damage.c */
+/**
+ * Whether a batch of `len` bytes, whose header does not fit, has whole records: only the header is
+ * damaged. Sets its number.
+ */
+bool raw_batch_is_good(const char *bytes, size_t len, uint64_t expected, uint64_t *ret_number);
+/** Marks the streams that these bytes, which are no batch any more, may have changed. */
+void raw_batch_lost(struct raw_found *found, const char *bytes, size_t len);
+/** Marks the streams whose files do not have just the bytes that the journal says. */
+void raw_compare_sizes(struct raw_found *found, const struct raw_sizes *sizes);
+/** Opens streams/set-aside/, and makes it. Returns a descriptor or a negative errno. */
+int raw_open_aside(const struct raw_dirs *dirs);
+/** Keeps the segments, and files that no stream has, in streams/set-aside/. */
+int raw_keep_damaged(const struct raw_dirs *dirs, struct raw_found *found);
 
 /* raw_journal.c */
 /** Bytes of a batch that go to a stream's file. */
@@ -293,6 +322,8 @@ struct raw_store {
 	struct list removed; /* streams that the gathering batch removed from the state */
 	struct list removed_flight;
 	bool is_failing; /* a write failed: no more writes until recovery has succeeded */
+	bool is_damaged; /* is_failing: the journal is damaged, and nothing is known of any stream */
+	struct diag_limit warned;
 	uv_timer_t *retry;
 	uv_timer_t *sweep;
 	size_t reads; /* running on the thread pool */

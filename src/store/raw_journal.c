@@ -248,6 +248,9 @@ static int reopen(struct raw_store *store)
 	journal->oldest = journal->found.oldest;
 	journal->batch = journal->found.batch;
 	buffer_finish(&journal->begin);
+	if (store->config.forgets_lost) {
+		journal->found.state->is_incomplete = false;
+	}
 	make_begin(journal, journal->found.state);
 	r = sync_found(journal);
 	r = r < 0 ? r : begin_segment(journal);

@@ -237,7 +237,10 @@ static struct raw_read *begin(struct raw_store *store, const char *name, uint64_
 	read->from = from;
 	read->page = raw_page_new(from, "", 0);
 	read->data_fd = store->journal.dirs.data_fd;
-	read->status = result == RAW_DONE ? 0 : result == RAW_FAILED ? -EIO : -ENOENT;
+	read->status = result == RAW_DONE      ? 0
+		       : result == RAW_FAILED  ? -EIO
+		       : result == RAW_DAMAGED ? -EBADMSG
+					       : -ENOENT;
 	if (result == RAW_DONE) {
 		read->is_json = stream->is_json;
 		read->to = stream->shown_length;

@@ -3,6 +3,8 @@
 
 #include "journal_read.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +16,42 @@ enum {
 	STREAM_SEQ = 16,
 	STREAM_CLOSED_BY = 32,
 	STREAM_EXPIRES = 64,
+	STREAM_HURT = 128,
 };
+
+/* --- names of files --- */
+
+void raw_data_name(char ret[RAW_FILE_NAME_SIZE], uint64_t id)
+{
+	snprintf(ret, RAW_FILE_NAME_SIZE, "%016" PRIx64, id);
+}
+
+void raw_segment_name(char ret[RAW_FILE_NAME_SIZE], uint64_t number)
+{
+	snprintf(ret, RAW_FILE_NAME_SIZE, "%016" PRIx64 ".raw", number);
+}
+
+bool raw_read_name(const char *name, const char *end, uint64_t *ret)
+{
+	*ret = 0;
+	if (strspn(name, "0123456789abcdef") != 16 || strcmp(name + 16, end) != 0) {
+		return false;
+	}
+	*ret = strtoull(name, NULL, 16);
+	return *ret != 0;
+}
+
+bool raw_is_segment(const char *name)
+{
+	uint64_t number;
+	return raw_read_name(name, ".raw", &number);
+}
+
+bool raw_is_data(const char *name)
+{
+	uint64_t id;
+	return raw_read_name(name, "", &id);
+}
 
 /* --- encoding --- */
 
@@ -57,7 +94,7 @@ static unsigned flags_of(const struct raw_stream *stream)
 	return (stream->is_json ? STREAM_JSON : 0) | (stream->has_ttl ? STREAM_TTL : 0) |
 	       (stream->is_closed ? STREAM_CLOSED : 0) | (stream->is_deleted ? STREAM_DELETED : 0) |
 	       (stream->seq ? STREAM_SEQ : 0) | (stream->closed_by ? STREAM_CLOSED_BY : 0) |
-	       (stream->expires ? STREAM_EXPIRES : 0);
+	       (stream->expires ? STREAM_EXPIRES : 0) | (stream->is_hurt ? STREAM_HURT : 0);
 }
 
 void raw_put_stream(struct buffer *out, struct raw_stream *stream)
@@ -92,7 +129,7 @@ void raw_put_state(struct buffer *out, const struct raw_state *state, unsigned f
 {
 	size_t at = begin(out, RAW_RESET);
 	pack_le(out, state->next_id, 8);
-	pack_le(out, flags, 1);
+	pack_le(out, flags | (state->is_incomplete ? RAW_SEGMENT_INCOMPLETE : 0), 1);
 	end(out, at);
 	list_for_each(link, &state->streams) {
 		raw_put_stream(out, list_entry(link, struct raw_stream, link));
@@ -222,6 +259,7 @@ struct raw_stream *raw_record_stream(const struct raw_state *state, const struct
 	stream->has_ttl = flags & STREAM_TTL;
 	stream->is_closed = flags & STREAM_CLOSED;
 	stream->is_deleted = flags & STREAM_DELETED;
+	stream->is_hurt = flags & STREAM_HURT;
 	stream->ttl_s = (int64_t)unpack_le(&in, 8);
 	stream->expires_ms = (int64_t)unpack_le(&in, 8);
 	int64_t used_ms = (int64_t)unpack_le(&in, 8);

@@ -66,38 +66,6 @@ void raw_dirs_close(struct raw_dirs *dirs)
 	*dirs = (struct raw_dirs){-1, -1, -1};
 }
 
-void raw_data_name(char ret[RAW_FILE_NAME_SIZE], uint64_t id)
-{
-	snprintf(ret, RAW_FILE_NAME_SIZE, "%016" PRIx64, id);
-}
-
-void raw_segment_name(char ret[RAW_FILE_NAME_SIZE], uint64_t number)
-{
-	snprintf(ret, RAW_FILE_NAME_SIZE, "%016" PRIx64 ".raw", number);
-}
-
-bool raw_read_name(const char *name, const char *end, uint64_t *ret)
-{
-	*ret = 0;
-	if (strspn(name, "0123456789abcdef") != 16 || strcmp(name + 16, end) != 0) {
-		return false;
-	}
-	*ret = strtoull(name, NULL, 16);
-	return *ret != 0;
-}
-
-bool raw_is_segment(const char *name)
-{
-	uint64_t number;
-	return raw_read_name(name, ".raw", &number);
-}
-
-bool raw_is_data(const char *name)
-{
-	uint64_t id;
-	return raw_read_name(name, "", &id);
-}
-
 /* --- batches --- */
 
 struct recovery {
@@ -130,7 +98,7 @@ static size_t batch_len(const struct buffer *bytes, size_t at, uint64_t *ret_num
 }
 
 /** Returns whether a whole batch follows an incomplete one: then it is damage, not a torn write. */
-static bool has_later_batch(const struct buffer *bytes, size_t at)
+static bool has_later_batch(const struct buffer *bytes, size_t at, size_t *ret_next)
 {
 	static const char magic[4] = {'H', 'F', 'R', 'B'};
 	uint64_t number;
@@ -141,6 +109,7 @@ static bool has_later_batch(const struct buffer *bytes, size_t at)
 		}
 		at = (size_t)(next - bytes->data);
 		if (batch_len(bytes, at, &number)) {
+			*ret_next = at;
 			return true;
 		}
 		at++;
@@ -184,24 +153,13 @@ static int open_file(struct recovery *recovery, struct raw_stream *stream)
 		       : 0;
 }
 
-static int compare_sizes(const void *a, const void *b)
-{
-	const struct raw_size *left = a;
-	const struct raw_size *right = b;
-	return (left->id > right->id) - (left->id < right->id);
-}
-
 /** Like open_file(), but only compares sizes: the file must have all bytes up to here. */
 static void look_at_file(struct recovery *recovery, struct raw_stream *stream)
 {
-	const struct raw_sizes *sizes = recovery->sizes;
-	struct raw_size key = {.id = stream->id};
-	const struct raw_size *found =
-		sizes->count ? bsearch(&key, sizes->sizes, sizes->count, sizeof(key), compare_sizes)
-			     : NULL;
 	if (!stream->is_cut) {
 		stream->is_cut = true;
-		stream->is_damaged = (found ? found->bytes : 0) < stream->length - stream->start;
+		stream->is_damaged =
+			raw_size_of(recovery->sizes, stream->id) < stream->length - stream->start;
 	}
 }
 
@@ -210,7 +168,7 @@ static int append(struct recovery *recovery, const struct raw_record *record)
 	struct raw_stream *stream = raw_state_by_id(recovery->found->state, record->id);
 	int r = 0;
 	if (!stream) {
-		return -EBADMSG;
+		return recovery->found->is_hurt ? 0 : -EBADMSG;
 	}
 	if (record->len && recovery->sizes) {
 		look_at_file(recovery, stream);
@@ -238,7 +196,7 @@ static int apply(struct recovery *recovery, const struct raw_record *record)
 	case RAW_STREAM:
 		stream = raw_record_stream(state, record);
 		if (!stream) {
-			return -EBADMSG;
+			return recovery->found->is_hurt ? 0 : -EBADMSG;
 		}
 		raw_state_add(state, stream);
 		return 0;
@@ -248,7 +206,7 @@ static int apply(struct recovery *recovery, const struct raw_record *record)
 	case RAW_TOUCH:
 		stream = raw_state_by_id(state, record->id);
 		if (!stream) {
-			return -EBADMSG;
+			return recovery->found->is_hurt ? 0 : -EBADMSG;
 		}
 		if (record->kind == RAW_TOUCH) {
 			stream->used_ms = stream->noted_ms = record->now_ms;
@@ -278,6 +236,7 @@ static void reset(struct recovery *recovery, struct raw_record *record, uint64_t
 		raw_state_destroy(found->state);
 		found->state = raw_state_create();
 		found->state->next_id = next_id;
+		found->state->is_incomplete = flags & RAW_SEGMENT_INCOMPLETE;
 	}
 	recovery->is_first = false;
 }
@@ -307,20 +266,40 @@ static int apply_batch(
 /* --- segments --- */
 
 /**
- * Judges a batch that is not whole, but is followed by whole ones. If batches were not synced one
- * by one, a power failure may have taken any of the newest segment: it ends there, and the segment
- * that recovery then began continues the numbers. Otherwise it is damage.
+ * Judges a batch at `at` that is not whole, but is followed by a whole one at `next`. If batches
+ * were not synced one by one, a power failure may have taken any of the newest segment: it ends
+ * there (returns 1), and the segment that recovery then began continues the numbers. Otherwise it is
+ * damage. Without the state that a first batch has, nothing can be said of any stream.
  */
-static int end_early(struct recovery *recovery, const char *name, size_t at)
+static int go_over(struct recovery *recovery, const char *name, const struct buffer *bytes,
+	size_t at, size_t next, bool begins)
 {
+	struct raw_found *found = recovery->found;
+	uint64_t number = 0;
 	char *why = xprintf(
 		"streams/journal/%s is damaged at byte %zu, but whole batches follow", name, at);
 	if (recovery->had_reset && recovery->is_relaxed) {
 		recovery->torn = why;
-		return 0;
+		return 1;
 	}
-	recovery->found->why = why;
-	return -EBADMSG;
+	free(found->why);
+	found->why = why;
+	if (raw_batch_is_good(bytes->data + at, next - at, found->batch + 1, &number)) {
+		found->is_hurt = true; /* nothing is lost; sizes are compared all the same */
+		return apply_batch(recovery, bytes->data + at + RAW_BATCH_HEADER_SIZE,
+			next - at - RAW_BATCH_HEADER_SIZE, number, begins);
+	}
+	if (begins && recovery->is_first) {
+		return -EBADMSG;
+	}
+	if (begins) {
+		recovery->had_reset = true; /* it repeats what is known */
+		found->is_hurt = true;
+	} else {
+		raw_batch_lost(found, bytes->data + at, next - at);
+	}
+	found->batch++;
+	return 0;
 }
 
 /** Checks, at the first batch behind such a place, that none is missing in between. */
@@ -336,10 +315,75 @@ static int check_torn(struct recovery *recovery, uint64_t number)
 	return 0;
 }
 
+/** A batch that is whole, and is not the next one: a doubled one, or some are missing before it. */
+static bool is_double(struct recovery *recovery, const char *name, size_t at, uint64_t number)
+{
+	struct raw_found *found = recovery->found;
+	if (recovery->is_first || number == found->batch + 1 || recovery->torn) {
+		return false;
+	}
+	free(found->why);
+	found->why = xprintf("streams/journal/%s: the batch at byte %zu has number %" PRIu64
+			     " and not %" PRIu64,
+		name, at, number, found->batch + 1);
+	if (number > found->batch) {
+		raw_batch_lost(found, "", 0);
+	}
+	found->is_hurt = true;
+	return number <= found->batch;
+}
+
+/** Reads one whole batch. */
+static int read_batch(struct recovery *recovery, const char *name, const struct buffer *bytes,
+	size_t at, size_t len, uint64_t number)
+{
+	bool begins = at == RAW_SEGMENT_MAGIC_SIZE;
+	if (check_torn(recovery, number) < 0) {
+		return -EBADMSG;
+	}
+	/* A first batch has all that there is: those that are missing before it do not matter. */
+	if ((!begins || number <= recovery->found->batch) &&
+		is_double(recovery, name, at, number)) {
+		recovery->had_reset = recovery->had_reset || begins;
+		return 0;
+	}
+	int r = apply_batch(recovery, bytes->data + at + RAW_BATCH_HEADER_SIZE,
+		len - RAW_BATCH_HEADER_SIZE, number, begins);
+	if (r < 0) {
+		free(recovery->found->why);
+		recovery->found->why = xprintf("streams/journal/%s: batch at byte %zu: %s", name,
+			at, r == -EBADMSG ? "its records are inconsistent" : file_error(-r));
+	}
+	return r;
+}
+
+/** Reads the batches from *at on, up to an incomplete one that none follows. */
+static int read_batches(struct recovery *recovery, const char *name, const struct buffer *bytes,
+	size_t *at, size_t *ret_last)
+{
+	uint64_t number;
+	size_t next;
+	int r = 0;
+	while (r == 0) {
+		size_t len = batch_len(bytes, *at, &number);
+		if (len) {
+			r = read_batch(recovery, name, bytes, *at, len, number);
+			*ret_last = *at;
+			*at += len;
+		} else if (has_later_batch(bytes, *at, &next)) {
+			r = go_over(
+				recovery, name, bytes, *at, next, *at == RAW_SEGMENT_MAGIC_SIZE);
+			*at = r == 0 ? next : *at;
+		} else {
+			break;
+		}
+	}
+	return r < 0 ? r : 0;
+}
+
 static int read_segment(struct recovery *recovery, const char *name, const struct buffer *bytes)
 {
 	size_t at = RAW_SEGMENT_MAGIC_SIZE;
-	uint64_t number;
 	bool is_ours = bytes->len >= at && memcmp(bytes->data, RAW_SEGMENT_MAGIC, at) == 0;
 	if (!is_ours && bytes->len >= at && memcmp(bytes->data, "HFRAW", 5) == 0) {
 		recovery->found->why = xprintf(
@@ -348,22 +392,10 @@ static int read_segment(struct recovery *recovery, const char *name, const struc
 		return -ENOTSUP;
 	}
 	recovery->had_reset = false;
-	bool begins = true;
 	size_t last = at; /* the last whole batch */
-	for (size_t len; is_ours && (len = batch_len(bytes, at, &number)); at += len) {
-		if (check_torn(recovery, number) < 0) {
-			return -EBADMSG;
-		}
-		int r = apply_batch(recovery, bytes->data + at + RAW_BATCH_HEADER_SIZE,
-			len - RAW_BATCH_HEADER_SIZE, number, begins);
-		if (r < 0) {
-			recovery->found->why = xprintf("streams/journal/%s: batch at byte %zu: %s",
-				name, at,
-				r == -EBADMSG ? "its records are inconsistent" : file_error(-r));
-			return r;
-		}
-		begins = false;
-		last = at;
+	int r = is_ours ? read_batches(recovery, name, bytes, &at, &last) : 0;
+	if (r < 0) {
+		return r;
 	}
 	at = is_ours ? at : 0;
 	recovery->found->unsure_to = at;
@@ -371,7 +403,13 @@ static int read_segment(struct recovery *recovery, const char *name, const struc
 	bool is_all = recovery->is_relaxed || last == RAW_SEGMENT_MAGIC_SIZE;
 	recovery->found->unsure_from = is_all ? 0 : last;
 	recovery->found->loose = bytes->len - at;
-	return has_later_batch(bytes, at) ? end_early(recovery, name, at) : 0;
+	size_t next;
+	if (!is_ours && has_later_batch(bytes, at, &next)) {
+		recovery->found->why =
+			xprintf("streams/journal/%s: its first bytes are damaged", name);
+		return -EBADMSG;
+	}
+	return 0;
 }
 
 static int read_segments(struct recovery *recovery, char **names, size_t count)
@@ -410,7 +448,7 @@ static int check_file(struct recovery *recovery, struct raw_stream *stream)
 	uint64_t size = stream->length - stream->start;
 	if ((uint64_t)(is_there ? st.st_size : 0) < size) {
 		stream->is_damaged = true;
-	} else if (is_there && (uint64_t)st.st_size > size) {
+	} else if (is_there && !stream->is_hurt && (uint64_t)st.st_size > size) {
 		int r = open_file(recovery, stream);
 		forget_file(recovery);
 		return r;
@@ -455,11 +493,13 @@ static int remove_files(struct recovery *recovery)
  * Without the beginning of any segment nothing is known of the streams. Files of streams are
  * written only after such a beginning has been synced, so it was damaged, not torn.
  */
-static int check_beginning(struct recovery *recovery)
+static int check_beginning(struct recovery *recovery, int result)
 {
 	char **names;
 	size_t count;
 	int r = disk_list(recovery->dirs->dir_fd, "data", raw_is_data, &names, &count);
+	r = result < 0 ? result : r;
+	recovery->found->files = count;
 	if (r == 0 && count) {
 		recovery->found->why = xstrdup(
 			"streams/journal is damaged: no segment has a whole beginning, but there are files of streams");
@@ -478,8 +518,8 @@ static int read_journal(struct recovery *recovery)
 	if (r == 0) {
 		r = read_segments(recovery, names, count);
 	}
-	if (r == 0 && count && recovery->is_first) {
-		r = check_beginning(recovery);
+	if (r == -EBADMSG || (r == 0 && recovery->is_first)) {
+		r = check_beginning(recovery, r);
 	}
 	disk_list_free(names, count);
 	return r;
@@ -493,15 +533,34 @@ int raw_inspect(const struct raw_dirs *dirs, const struct raw_sizes *sizes, stru
 	list_for_each(link, &ret->state->streams) {
 		look_at_file(&recovery, list_entry(link, struct raw_stream, link));
 	}
+	if (ret->is_hurt) {
+		raw_compare_sizes(ret, sizes);
+	}
 	return r;
 }
 
-int raw_recover(const struct raw_dirs *dirs, struct raw_found *ret)
+static int recover_whole(const struct raw_dirs *dirs, struct raw_found *ret)
 {
 	struct recovery recovery = {.dirs = dirs, .found = ret, .is_first = true, .file = -1};
 	int r = read_journal(&recovery);
 	r = r < 0 ? r : check_files(&recovery);
-	r = r < 0 ? r : remove_files(&recovery);
+	return r < 0 ? r : remove_files(&recovery);
+}
+
+int raw_recover(const struct raw_dirs *dirs, struct raw_found *ret)
+{
+	struct raw_sizes sizes;
+	raw_sizes_read(dirs->data_fd, raw_is_data, &sizes);
+	int r = raw_inspect(dirs, &sizes, ret);
+	free(sizes.sizes);
+	if (r == 0 && ret->is_hurt) {
+		/* No file is changed: what it has is what is known of the batches that are lost. */
+		r = raw_keep_damaged(dirs, ret);
+	} else if (r == 0) {
+		raw_state_destroy(ret->state);
+		free(ret->why);
+		r = recover_whole(dirs, ret);
+	}
 	if (r < 0) {
 		raw_state_destroy(ret->state);
 		ret->state = NULL;

@@ -1,6 +1,7 @@
 #include "holdfast/store_set_aside.h"
 
 #include "store_internal.h"
+#include "store_set_aside_internal.h"
 
 #include "holdfast/beneath.h"
 #include "holdfast/store_files.h"
@@ -12,13 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct setting_aside {
-	struct store_files files;
-	void (*moved)(void *owner, const char *what, const char *to);
-	void *owner;
-	char **ret_why;
-};
 
 static int fail(const struct setting_aside *aside, int error, const char *path)
 {
@@ -101,6 +95,11 @@ int store_set_aside(const char *dir, const char *only,
 		}
 	}
 	disk_list_free(ids, count);
+	if (r == 0 && !only &&
+		faccessat(aside.files.dir_fd, "streams", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+		r = raw_set_aside(dir, &aside);
+		r = r < 0 ? fail(&aside, r, "streams") : 0;
+	}
 	store_files_close(&aside.files);
 	return r;
 }

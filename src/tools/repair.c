@@ -29,14 +29,15 @@ static const struct command command = {
 	.help = "Repairs damaged sessions, one or all, also those that the server has moved to set-aside/. An event whose\n"
 		"line is damaged is taken from the journal if that has it. In place of any other the log gets an event of\n"
 		"the type x-holdfast-gap, with the same number. The session gets a new epoch, so that clients load it again.\n"
-		"An image or file whose bytes are damaged is moved to set-aside/: nobody gets it before, either.\n"
+		"An image or file whose bytes are damaged is moved to set-aside/, a damaged raw stream to\n"
+		"streams/set-aside/: nobody gets them before, either.\n"
 		"Keys and runs of producers that are lost with lines of keys.jsonl are taken from the journal if that has them.\n"
 		"If it has not, appends with a key that is not found stay refused (keys_damaged) until --forget-keys gives the\n"
 		"lost ones up; the log then says so.\n\n"
 		"The damaged files stay in set-aside/; remove them when you do not need them any more.\n\n"
 		"Stop the server first. If repair is interrupted, run it again. It prints a line for each session that was\n"
 		"damaged: id, what was wrong, how many events are lost, how many the journal had, the new epoch.\n\n"
-		"Exit codes: 0 nothing was damaged, or nothing is lost; 1 events, keys or images are lost; 2 failed.\n",
+		"Exit codes: 0 nothing was damaged, or nothing is lost; 1 events, keys, images or streams are lost; 2 failed.\n",
 	.options = options,
 	.words_min = 1,
 	.words_max = 2,

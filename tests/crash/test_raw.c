@@ -100,8 +100,10 @@ static bool is_read(void *arg)
 	return ((struct reading *)arg)->is_done;
 }
 
-static const char *const result_names[] = {
-	[RAW_NOT_FOUND] = "none", [RAW_GONE] = "gone", [RAW_FAILED] = "unreadable"};
+static const char *const result_names[] = {[RAW_NOT_FOUND] = "none",
+	[RAW_GONE] = "gone",
+	[RAW_FAILED] = "unreadable",
+	[RAW_DAMAGED] = "damaged"};
 
 /** A stream in words: its bytes, and whether it is closed. */
 static void tell_stream(struct life *life, const char *name, struct buffer *out)

@@ -162,7 +162,7 @@ static void damaged_beginning(void **state)
 	char *data = only_file(dir, "data");
 	flip(segment, 50);
 	open_store(&life, dir);
-	assert_int_equal(look(&life, "a", &tail), RAW_FAILED);
+	assert_int_equal(look(&life, "a", &tail), RAW_DAMAGED);
 	close_store(&life);
 	assert_int_equal(stat(data, &st), 0);
 	assert_int_equal(st.st_size, 24);
