@@ -28,9 +28,9 @@ static const struct option options[] = {
 
 static const struct command command = {
 	.usage = "migrate DIR ADDRESS [OPTIONS], or migrate ADDRESS DIR",
-	.help = "Moves the sessions of a data directory to a database (postgresql://USER@HOST/NAME or keywords of libpq, as for serve --store), or\n"
-		"back, with their epochs, numbers, keys, images, files, and what is still open in them. Clients continue where\n"
-		"they were. Secrets, tokens, logins and push subscriptions are moved too.\n\n"
+	.help = "Moves the sessions of a data directory to a database (postgresql://USER@HOST/NAME or keywords of libpq, as\n"
+		"for serve --store), or back, with their epochs, numbers, keys, images, files, and what is still open in them.\n"
+		"Clients continue where they were. Secrets, tokens, logins and push subscriptions are moved too.\n\n"
 		"Stop all servers on both sides first. Damaged sessions are refused: run holdfast repair first. The new side\n"
 		"must be empty; no server can start on it before the move is complete. Each session is read back and compared.\n"
 		"If the move is interrupted, run it again: it continues. The old side stays as it is; do not serve it again.\n\n"
