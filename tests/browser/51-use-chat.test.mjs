@@ -126,7 +126,8 @@ for (const mode of ['production', 'development']) {
 		await page.click('#stop');
 		await page.reload();
 		await eventually(async () => (await logOf(server)).at(-1).type === 'turn_end', 'the turn to end', 60_000);
-		await waitFor(page, 'ready');
+		// A page that has just been loaded is ready before it has begun to follow: it shows all only then.
+		await eventually(() => assertShowsLog(page, server).then(() => true, () => false), 'the page to show the log').catch(() => {});
 		const events = await assertShowsLog(page, server);
 		assert.equal(events.at(-1).data.stop_reason, 'end_turn');
 
