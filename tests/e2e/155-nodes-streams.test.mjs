@@ -127,7 +127,8 @@ for (const [name, leave] of [['killed', (node) => node.kill9()], ['stopped', (no
 			let stream;
 			await eventually(async () => { // as clients do, who come back
 				stream = await EventStream.session(t, b, 's', { lastId });
-				return !stream.refusal;
+				await stream.until(() => stream.refusal || stream.ended || stream.events.length > 0, 'an answer');
+				return stream.events.length > 0;
 			}, 'a stream');
 			return stream;
 		}));
@@ -155,8 +156,9 @@ test('a stream that is not read is behind alone, and gets all of it; a node that
 	assert.equal(slow.ended, false);
 	const [lost] = await startNodes(t, 1, { database, args: ['--node-address', '127.0.0.1:9'] });
 	await lost.createSession({ id: 'far' });
-	const { refusal } = await EventStream.session(t, b, 'far');
-	assert.deepEqual([refusal.status, refusal.body.error.code, refusal.headers['retry-after']], [503, 'owner_unreachable', '1']);
+	const far = await EventStream.session(t, b, 'far');
+	await far.waitEnd();
+	assert.deepEqual(far.all.map(({ type, data }) => [type, data.code]), [['ended', 'owner_unreachable']]);
 });
 
 /** A reader of Durable Streams, with what it has got so far. */
