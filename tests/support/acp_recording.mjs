@@ -97,16 +97,25 @@ export function expectedOf({ entries }) {
 /** As the server takes it: what neither a C string nor UTF-8 can hold is U+FFFD. */
 const asText = (text) => Buffer.from(text.replaceAll('\0', '\ufffd')).toString();
 
-const newTurn = () => ({ text: '', thoughts: '', calls: [] });
+/** Halves of a character in two chunks meet, so the text is read as a whole. */
+const newTurn = () => ({
+	said: '', thought: '', calls: [],
+	get text() {
+		return asText(this.said);
+	},
+	get thoughts() {
+		return asText(this.thought);
+	},
+});
 
 function addTo(turn, { method, params }) {
 	const { update } = params;
 	if (method === 'session/request_permission') {
 		turn.calls.push(['permission_request', params.toolCall.toolCallId, null]);
 	} else if (update?.sessionUpdate === 'agent_message_chunk' && update.content.type === 'text') {
-		turn.text += asText(update.content.text);
+		turn.said += update.content.text;
 	} else if (update?.sessionUpdate === 'agent_thought_chunk') {
-		turn.thoughts += asText(update.content.text);
+		turn.thought += update.content.text;
 	} else if (update && ['tool_call', 'tool_call_update', 'plan'].includes(update.sessionUpdate)) {
 		turn.calls.push([update.sessionUpdate, update.toolCallId ?? null, update.status ?? null]);
 	}
