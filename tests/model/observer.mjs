@@ -101,7 +101,7 @@ export class Observer {
 			if (this.#ws === ws) {
 				this.#ws = null;
 				this.live = false;
-				if (machine.changes === since && machine.running && !machine.crashed && !(code === 4404 && this.gone) && !(code === 1011 && machine.everFull)) {
+				if (machine.changes === since && machine.running && !machine.crashed && !(code === 4404 && this.gone) && !((code === 1011 || code === 1013) && machine.everFull)) {
 					this.#story.fail(new Finding(`${this.name} of ${this.sessionId}: closed with ${code}, and nobody has ended anything`));
 				}
 			}
