@@ -204,7 +204,7 @@ test('an agent that cannot be started says why before the first prompt; one that
 	]);
 	const page = await openPage(t, server.url);
 	await byTestId(page, 'agent-fault').waitFor();
-	assert.match(await byTestId(page, 'agent-fault').textContent(), /Missing <b> could not be started.*no program "no-such-agent" in the PATH/);
+	assert.match(await byTestId(page, 'agent-fault').textContent(), /Missing <b> could not be started.*the program "no-such-agent" is not in the server's PATH/);
 	await assertNoFault(page, 'an agent with a fault');
 	await say(page, 'Hello');
 	await waitForTurns(page);
