@@ -91,7 +91,9 @@ export class Observer {
 		ws.on('message', (data) => {
 			try {
 				if (this.#ws === ws) {
-					this.#take(JSON.parse(data));
+					const frame = JSON.parse(data);
+					ws.isRefused ||= frame.type === 'error'; // behind a refusal the socket may end
+					this.#take(frame);
 				}
 			} catch (error) {
 				this.#story.fail(error);
@@ -101,7 +103,7 @@ export class Observer {
 			if (this.#ws === ws) {
 				this.#ws = null;
 				this.live = false;
-				if (machine.changes === since && machine.running && !machine.crashed && !(code === 4404 && this.gone) && !((code === 1011 || code === 1013) && machine.everFull)) {
+				if (machine.changes === since && machine.running && !machine.crashed && !(code === 4404 && this.gone) && !(code === 1011 && machine.everFull) && !(code === 1013 && ws.isRefused)) {
 					this.#story.fail(new Finding(`${this.name} of ${this.sessionId}: closed with ${code}, and nobody has ended anything`));
 				}
 			}

@@ -74,6 +74,7 @@ export class Producer {
 					resolve(ws);
 					this.#settleAll({ error: { code: 'not_found' } });
 				} else {
+					ws.isRefused ||= frame.type === 'error'; // behind a refusal the socket may end
 					this.#answer(frame);
 				}
 			});
@@ -81,7 +82,7 @@ export class Producer {
 				resolve(null);
 				if (this.#current === opened) {
 					this.#ws = null;
-					if (machine.changes === since && machine.running && !machine.crashed && code !== 4404 && !(code === 1013 && machine.everFull)) {
+					if (machine.changes === since && machine.running && !machine.crashed && code !== 4404 && !(code === 1013 && ws.isRefused)) {
 						this.#fail(new Finding(`the produce socket ${this.#path} was closed with ${code}, and nobody has ended anything`));
 					}
 					this.#loseAll();
