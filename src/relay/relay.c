@@ -439,20 +439,21 @@ static int make_data_dir(const struct config *config, char **ret_why)
 	return -1;
 }
 
+static const struct session_ops session_ops = {
+	.prompt_due = handle_prompt_due,
+	.answered = handle_answered,
+	.changed = handle_changed,
+	.deleted = handle_deleted,
+	.moved = handle_moved,
+	.host_lost = handle_host_lost,
+	.elsewhere = handle_elsewhere,
+	.store_failed = handle_store_failed,
+	.store_revived = handle_store_revived,
+	.returned = handle_returned,
+};
+
 static int open_rooms(struct relay *relay)
 {
-	static const struct session_ops ops = {
-		.prompt_due = handle_prompt_due,
-		.answered = handle_answered,
-		.changed = handle_changed,
-		.deleted = handle_deleted,
-		.moved = handle_moved,
-		.host_lost = handle_host_lost,
-		.elsewhere = handle_elsewhere,
-		.store_failed = handle_store_failed,
-		.store_revived = handle_store_revived,
-		.returned = handle_returned,
-	};
 	const struct config *config = relay->config;
 	char *why = NULL;
 	relay->metrics = metrics_create();
@@ -470,7 +471,7 @@ static int open_rooms(struct relay *relay)
 						   .engine_arg = (void *)config->store,
 						   .node_address = config->node_address,
 						   .lease_end = spawner_deadline(relay->spawner)},
-					   .ops = &ops,
+					   .ops = &session_ops,
 					   .owner = relay},
 			&relay->sessions, &why) == 0 &&
 		open_access(relay, &why) == 0 && open_push(relay, &why) == 0 &&
