@@ -19,8 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define READ_SIZE     ((size_t)64 * 1024)
-#define QUEUE_MAX     ((size_t)1024 * 1024) /* bytes queued in a direction before its source waits */
+#define READ_SIZE ((size_t)64 * 1024)
+#define QUEUE_MAX     \
+	((size_t)64 * \
+		1024) /* bytes queued in a direction before its source waits; a write moves them */
 #define LINE_MAX_SIZE ((size_t)64 * 1024 * 1024) /* a longer line is not recorded */
 #define WRITE_SIZE    ((size_t)4096) /* a pipe that is ready for writing takes this much at once */
 
