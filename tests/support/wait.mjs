@@ -4,12 +4,12 @@ import { cpus, loadavg } from 'node:os';
 
 const undoing = new WeakMap();
 
-/* So many processes for each processor are what a run of the suite makes by itself. */
-const USUAL_LOAD = 6;
+/* With so many processes for each processor things take twice as long as usual. A run of the suite makes up to six. */
+const BUSY = 6;
 
-/** How many times as long things take on this machine, as busy as it is now. */
+/** How many times as long things take on this machine, as busy as it is now: in halves, so that what it is multiplied with stays whole. */
 export function slowness() {
-	return Math.max(1, Math.floor(loadavg()[0] / cpus().length / USUAL_LOAD));
+	return Math.max(1, Math.ceil(4 * loadavg()[0] / cpus().length / BUSY) / 2);
 }
 
 /* How many times as long is waited. HOLDFAST_TEST_PATIENCE says it where it is known better, such as for servers under valgrind. */
