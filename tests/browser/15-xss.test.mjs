@@ -374,7 +374,7 @@ function titlesOf(all) {
 }
 
 test('titles, the page\'s own address, and what waits for a block to end are text as well', async (t) => {
-	const server = await startServer(t);
+	const server = await startServer(t, { args: ['--limit', 'hold_ms=600s'] });
 	const [polyglot] = KINDS['everywhere at once'];
 	const titles = [...titlesOf(plainTexts()), polyglot];
 	let id;
