@@ -474,8 +474,10 @@ void raw_wait_cancel(struct raw_wait *wait)
 
 size_t raw_count_damaged(const struct raw_store *store)
 {
-	size_t files = store->journal.found.files;
-	size_t count = !store->is_damaged ? 0 : files ? files : 1;
+	size_t count = 0;
+	if (store->is_failing) {
+		return store->damaged;
+	}
 	list_for_each(link, &store->state->streams) {
 		const struct raw_stream *stream = list_entry(link, struct raw_stream, link);
 		count += !stream->is_deleted && is_damaged(stream);

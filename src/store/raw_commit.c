@@ -134,6 +134,7 @@ static void begin_retry(struct raw_store *store)
 /** Stops all writes until recovery from disk has succeeded. */
 static void begin_failing(struct raw_store *store)
 {
+	store->damaged = raw_count_damaged(store);
 	store->is_failing = true;
 	begin_retry(store);
 }
@@ -261,6 +262,9 @@ int raw_take_found(struct raw_store *store)
 {
 	struct raw_found *found = &store->journal.found;
 	store->is_damaged = store->journal.result == -EBADMSG;
+	if (store->is_damaged) {
+		store->damaged = found->files ? found->files : 1;
+	}
 	if (store->journal.result < 0) {
 		diag_limited(&store->warned, DIAG_ERROR,
 			"%s: raw streams are unavailable; recovery is retried automatically%s",

@@ -249,7 +249,7 @@ struct raw_journal {
 	struct worker *worker;
 	bool is_at_work;
 	bool reopens; /* the work is raw_recover() */
-	struct raw_found found; /* its result */
+	struct raw_found found; /* its result; the worker's while it is at work */
 	int result;
 	int begin_result; /* result of beginning a segment after the batch */
 	int fd; /* of the open segment; -1: none before recovery has begun one */
@@ -323,6 +323,7 @@ struct raw_store {
 	struct list removed_flight;
 	bool is_failing; /* a write failed: no more writes until recovery has succeeded */
 	bool is_damaged; /* is_failing: the journal is damaged, and nothing is known of any stream */
+	size_t damaged; /* is_failing: streams that were damaged when it was last known */
 	struct diag_limit warned;
 	uv_timer_t *retry;
 	uv_timer_t *sweep;

@@ -162,6 +162,22 @@ test('a journal that is gone or has another beginning deletes nothing; a doubled
 	assert.ok(missing.includes('a'));
 });
 
+test('while a damaged journal is read again and again, readyz and metrics go on saying how many streams it hits', async (t) => {
+	const made = await make(t);
+	rmSync(join(made.dir, made.segment));
+	for (let n = 0; n < 2000; n++) { // so that it takes a while to read them
+		writeFileSync(join(made.dir, 'streams/data', `f${String(n).padStart(15, '0')}`), '');
+	}
+	const files = readdirSync(join(made.dir, 'streams/data')).length;
+	const server = await Server.start(t, { dataDir: made.dir, cwd: scratchDir(t), args: ['--limit', 'journal_retry_ms=1'] });
+	for (let n = 0; n < 100; n++) {
+		assert.equal((await server.request('GET', '/readyz')).body.damaged_streams, files);
+	}
+	for (let n = 0; n < 20; n++) {
+		assert.equal((await readMetrics(server))('streams_damaged'), files);
+	}
+});
+
 test('a file of a stream that is cut or gone is refused alone', async (t) => {
 	const made = await make(t);
 	for (const damage of [(path) => truncateSync(path, 100), (path) => rmSync(path)]) {

@@ -68,7 +68,7 @@ export function canHang() {
 }
 
 /** Runs the binary to its end; gives {code, signal, stdout, stderr}. */
-export async function runToEnd(args, { env = {}, timeoutMs = 20_000 } = {}) {
+export async function runToEnd(args, { env = {}, timeoutMs = 60_000 } = {}) {
 	const child = spawn(binary(), args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
 	const out = { stdout: '', stderr: '' };
 	for (const name of Object.keys(out)) {
