@@ -30,7 +30,10 @@ struct push_target {
 	unsigned char point[PUSH_POINT_SIZE]; /* "p256dh" */
 	unsigned char secret[PUSH_SECRET_SIZE]; /* "auth" */
 };
-/** Reads the keys from base64url. Returns false if they are not a point of P-256 and a secret. */
+/**
+ * Reads the keys from base64url or base64, with or without padding. Returns false if they are not a
+ * point of P-256 of 65 bytes and a secret of 16 (RFC 8291, section 2).
+ */
 bool push_target_read(const char *p256dh, const char *auth, struct push_target *ret);
 
 /** Random bytes, new for each message. */

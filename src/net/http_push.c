@@ -27,17 +27,20 @@ static void get_push(struct conn *conn)
 
 /**
  * Reads a browser's subscription; its strings are borrowed from `json`. Returns NULL if the body
- * is something else.
+ * is something else. It is what PushSubscription.toJSON() gives (Push API, section 8), which has
+ * expirationTime, too: it is ignored, as the push service answers 410 once a subscription has ended.
  */
 static const char *read_subscription(const json_t *json, struct push_subscription *ret)
 {
 	const json_t *keys = json_object_get(json, "keys");
+	const json_t *ends = json_object_get(json, "expirationTime");
 	*ret = (struct push_subscription){
 		.endpoint = (char *)json_string_value(json_object_get(json, "endpoint")),
 		.p256dh = (char *)json_string_value(json_object_get(keys, "p256dh")),
 		.auth = (char *)json_string_value(json_object_get(keys, "auth")),
 	};
-	bool is_whole = json_object_size(json) == 2 && json_object_size(keys) == 2;
+	bool is_whole = json_object_size(json) == (ends ? 3 : 2) && json_object_size(keys) == 2 &&
+			(!ends || json_is_null(ends) || json_is_number(ends));
 	return is_whole && ret->endpoint && ret->p256dh ? ret->auth : NULL;
 }
 

@@ -136,10 +136,31 @@ const char *push_key_public(const struct push_key *key)
 	return key->public;
 }
 
+/**
+ * Reads a key of a subscription. Browsers write base64url without padding (Push API, toJSON()). Pages
+ * that take the bytes from getKey() write them with btoa(), so its digits and padding are taken, too.
+ */
+static bool read_key(const char *text, unsigned char *ret, size_t size)
+{
+	size_t len = strlen(text);
+	char *key = xstrdup(text);
+	for (char *at = key; *at; at++) {
+		*at = *at == '+' ? '-' : *at == '/' ? '_' : *at;
+	}
+	size_t padding = 0;
+	while (padding < 2 && len > padding && len % 4 == 0 && key[len - 1 - padding] == '=') {
+		padding++;
+	}
+	key[len - padding] = '\0';
+	bool is_good = base64url_read(key, ret, size);
+	free(key);
+	return is_good;
+}
+
 bool push_target_read(const char *p256dh, const char *auth, struct push_target *ret)
 {
-	if (!base64url_read(p256dh, ret->point, sizeof(ret->point)) ||
-		!base64url_read(auth, ret->secret, sizeof(ret->secret))) {
+	if (!read_key(p256dh, ret->point, sizeof(ret->point)) ||
+		!read_key(auth, ret->secret, sizeof(ret->secret))) {
 		return false;
 	}
 	EVP_PKEY *key = ret->point[0] == 4 ? public_key(ret->point) : NULL;

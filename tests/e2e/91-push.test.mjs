@@ -276,6 +276,17 @@ test('what is refused as a subscription', async (t) => {
 	assert.equal((await call(server, 'GET', login)).body.subscribed, true, 'all of that has changed nothing');
 });
 
+test('a subscription as browsers write it, with its expirationTime, and as pages do that encode the keys themselves', async (t) => {
+	const { server, service, login, subscription: { json } } = await start(t);
+	const keys = Object.fromEntries(Object.entries(json.keys).map(([name, key]) => [name, Buffer.from(key, 'base64url').toString('base64')]));
+	for (const body of [{ endpoint: json.endpoint, expirationTime: null, keys: json.keys }, { ...json, expirationTime: 1.8e12 }, { ...json, keys }]) {
+		assert.equal((await call(server, 'POST', login, body)).status, 204, JSON.stringify(body));
+	}
+	assert.equal((await call(server, 'POST', login, { ...json, expirationTime: 'soon' })).status, 400);
+	await post(server, 'one', [input.text('x\n\n'), ask('q')]);
+	assert.deepEqual(await service.messages(1), [{ session: 'one', kind: 'waiting', question: 'q' }], 'encrypted for these keys');
+});
+
 test('a subscription ends with the person, the login and its token; another login takes it over', async (t) => {
 	const service = await PushService.start(t);
 	const server = await Server.start(t, { args: [...service.args(), ...SOON] });

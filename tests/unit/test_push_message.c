@@ -42,6 +42,26 @@ static void rfc_8291(void **state)
 	buffer_finish(&shown);
 }
 
+/** Digits as browsers write them, and as btoa() does. */
+static void reads_keys_in_both_alphabets(void **state)
+{
+	struct push_target target;
+	struct push_target other;
+	char point[] = P256DH "=";
+	char secret[] = AUTH "==";
+	for (char *at = point; *at; at++) {
+		*at = *at == '-' ? '+' : *at == '_' ? '/' : *at;
+	}
+	for (char *at = secret; *at; at++) {
+		*at = *at == '-' ? '+' : *at == '_' ? '/' : *at;
+	}
+	assert_true(push_target_read(point, secret, &other));
+	example_target(&target);
+	assert_memory_equal(target.point, other.point, sizeof(target.point));
+	assert_memory_equal(target.secret, other.secret, sizeof(target.secret));
+	assert_true(push_target_read(P256DH "=", AUTH "==", &other));
+}
+
 static void refuses_what_is_no_key(void **state)
 {
 	struct push_target target;
@@ -55,6 +75,10 @@ static void refuses_what_is_no_key(void **state)
 	assert_false(push_target_read(P256DH "A", AUTH, &target));
 	assert_false(push_target_read(P256DH, "BTBZMqHH6r4Tts7J_aSIg=", &target));
 	assert_false(push_target_read("", "", &target));
+	assert_false(push_target_read(P256DH, AUTH "=", &target));
+	assert_false(push_target_read(P256DH, AUTH "===", &target));
+	assert_false(push_target_read(P256DH, "==" AUTH, &target));
+	assert_false(push_target_read(P256DH, "====", &target));
 	assert_int_equal(push_encrypt(example_target(&target), &seed, "x", 1, &body), -EINVAL);
 	memset(seed.scalar, 0xff, sizeof(seed.scalar)); /* beyond the curve's order */
 	assert_int_equal(push_encrypt(&target, &seed, "x", 1, &body), -EINVAL);
@@ -107,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rfc_8291),
+		cmocka_unit_test(reads_keys_in_both_alphabets),
 		cmocka_unit_test(refuses_what_is_no_key),
 		cmocka_unit_test(a_key_is_its_text),
 		cmocka_unit_test(base64url),
