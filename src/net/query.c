@@ -184,8 +184,9 @@ static bool read_limit(const struct conn *conn, const char *text, size_t *ret)
 }
 
 /**
- * Reads the position of an event stream: `after` of the query, or Last-Event-ID, which a browser
- * sends when it reconnects. Returns NULL, or a message.
+ * Reads the position of an event stream: Last-Event-ID, which a browser sends when it reconnects (WHATWG
+ * HTML, 9.2.3), else `lastEventId` of the query, which event-source-polyfill appends in its place, else
+ * `after`, which was in the URL from the beginning. An empty id is none. Returns NULL, or a message.
  */
 static const char *read_position(struct conn *conn, struct load_request *load)
 {
@@ -197,6 +198,9 @@ static const char *read_position(struct conn *conn, struct load_request *load)
 	bool is_told = fields == 1 && http_head_copy(head, "last-event-id", noted, sizeof(noted));
 	if (fields && !is_told) {
 		return "Last-Event-ID must be the id of an event, once";
+	}
+	if (!noted[0] && !query_get(conn, "lastEventId", noted, sizeof(noted))) {
+		noted[0] = '\0';
 	}
 	const char *after = noted[0] ? noted : query_get(conn, "after", buf, sizeof(buf));
 	if (!after) {
@@ -217,7 +221,8 @@ const char *query_read_stream(
 	struct conn *conn, struct observer_config *ret_config, struct load_request *ret_load)
 {
 	char buf[QUERY_VALUE_MAX];
-	static const char *const names[] = {"format", "deltas", "after", "limit", NULL};
+	static const char *const names[] = {
+		"format", "deltas", "after", "lastEventId", "limit", NULL};
 	const char *bad = query_check(conn, names);
 	if (bad) {
 		return bad;

@@ -69,6 +69,9 @@ test('where a stream begins: limit, after, Last-Event-ID, and what does not fit'
 		[{ after: id(97) }, undefined, undefined, 98, 3, id(100)],
 		[{ after: id(97) }, id(99), undefined, 100, 1, id(100)],
 		[{ after: 97 }, '', undefined, 98, 3, id(100)],
+		[{ after: id(97), lastEventId: id(99) }, undefined, undefined, 100, 1, id(100)], // event-source-polyfill
+		[{ lastEventId: id(97) }, id(99), undefined, 100, 1, id(100)],
+		[{ after: 97, lastEventId: '' }, undefined, undefined, 98, 3, id(100)],
 		[{ after: 100 }, undefined, undefined, undefined, 0, ''],
 		[{}, id(80), undefined, 81, 20, id(100)],
 		[{}, id(79), 'pruned', 81, 20, id(100)],
@@ -85,7 +88,7 @@ test('what makes no sense is refused before the stream begins', async (t) => {
 	const server = await start(t);
 	const bad = [
 		...['after=x', 'after=-1', 'after=', 'after=1x', 'after=00000000000000000', 'after=9007199254740992', 'after=0123456789abcdeF-1', 'after=0123456789abcdef-', 'after=1&after=2',
-			'limit=-1', 'limit=5001', 'limit=x', 'limit=', 'format=xml', 'deltas=all', 'x=1', 'after_seq=1', 'token=x', 'after=%00', 'after=%0a1'].map((query) => [query, {}]),
+			'lastEventId=x', 'lastEventId=1&lastEventId=2', 'lasteventid=1', 'limit=-1', 'limit=5001', 'limit=x', 'limit=', 'format=xml', 'deltas=all', 'x=1', 'after_seq=1', 'token=x', 'after=%00', 'after=%0a1'].map((query) => [query, {}]),
 		...['x', '1\t2', 'é', '0123456789abcdef-1-', '0123456789abcdef 1', `${'1'.repeat(200)}`, '18446744073709551616'].map((id) => ['', { 'last-event-id': id }]),
 		['', { 'last-event-id': ['0', '1'] }],
 	];
