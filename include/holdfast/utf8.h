@@ -35,6 +35,12 @@ static inline bool utf8_is_whole(const struct utf8_state *state)
 	return !state->left;
 }
 
+/**
+ * Returns how many bytes at the end, 0 to 3, begin a character that is not complete. What is in front of
+ * them may be anything.
+ */
+size_t utf8_half(const char *text, size_t len);
+
 /** Returns the code point of the character at `text`, whose length utf8_length() has given. */
 uint32_t utf8_decode(const char *text, size_t len);
 /**

@@ -109,6 +109,18 @@ size_t utf8_ceil(const char *text, size_t text_len, size_t len)
 	return len < text_len ? len : text_len;
 }
 
+size_t utf8_half(const char *text, size_t len)
+{
+	for (size_t n = 1; n <= 3 && n <= len; n++) {
+		struct utf8_state state = {0};
+		const char *at = text + len - n;
+		if (utf8_is_start(*at)) {
+			return utf8_check(&state, at, n) && !utf8_is_whole(&state) ? n : 0;
+		}
+	}
+	return 0;
+}
+
 uint32_t utf8_decode(const char *text, size_t len)
 {
 	static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};

@@ -2,10 +2,15 @@
  * A raw stream as server-sent events: a page at a time, as fast as the peer takes them, each with
  * the position where it ends, and then new bytes as they come. Readers that are up to date share a
  * frame.
+ *
+ * An event has whole characters (WHATWG HTML, 9.2.4: a stream of events is decoded as UTF-8), while an
+ * append may end inside one. So in a stream of text the beginning of a character waits for its rest, or for the end
+ * of the stream; until then the position is the one in front of it.
  */
 #include "raw_internal.h"
 
 #include "holdfast/ds.h"
+#include "holdfast/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +21,8 @@ struct raw_reader {
 	enum raw_mode mode;
 	uint64_t id; /* of the stream; a later stream of the same name has another id */
 	uint64_t at; /* it has been sent everything up to this position */
+	uint64_t
+		seen; /* up to here it has been read: behind `at` is the beginning of a character */
 	uint64_t least_cursor;
 	bool has_begun; /* it was told its position */
 	struct raw_read *read; /* in progress; NULL: none */
@@ -51,8 +58,8 @@ static struct frame *make_frame(
 	if (shown && is_same_place(&shown->place, place)) {
 		return frame_ref(shown->frame);
 	}
-	struct frame *frame = raw_events(
-		page ? page->bytes.data : NULL, page ? page->bytes.len : 0, reader->mode, place);
+	struct frame *frame = raw_events(page ? page->bytes.data : NULL,
+		page ? place->at - page->from : 0, reader->mode, place);
 	if (page && !shown) {
 		shown = xcalloc(1, sizeof(*shown));
 		shown->frame = frame_ref(frame);
@@ -63,13 +70,26 @@ static struct frame *make_frame(
 	return frame;
 }
 
+/** Returns how many bytes of a page wait for the rest of their character. */
+static size_t half_of(
+	const struct raw_reader *reader, const struct raw_view *view, const struct raw_page *page)
+{
+	bool is_end = view->is_closed && page->to == view->tail;
+	return reader->mode == RAW_MODE_TEXT && !is_end
+		       ? utf8_half(page->bytes.data, page->bytes.len)
+		       : 0;
+}
+
 /** Sends a page and its place, or only the place if `page` is NULL. */
 static void write_page(
 	struct raw_reader *reader, const struct raw_view *view, struct raw_page *page)
 {
 	struct conn *conn = reader->conn;
-	reader->at = page ? page->to : reader->at;
-	bool is_up_to_date = reader->at == view->tail;
+	if (page) {
+		reader->seen = page->to;
+		reader->at = page->to - half_of(reader, view, page);
+	}
+	bool is_up_to_date = reader->seen == view->tail;
 	const struct raw_place place = {.at = reader->at,
 		.cursor = ds_cursor(clock_now_ms(conn->server->clock), reader->least_cursor),
 		.is_up_to_date = is_up_to_date,
@@ -122,7 +142,7 @@ static void pump(struct raw_reader *reader)
 	if (!conn_is_writable(conn)) {
 		sock_want_writable(&conn->sock);
 		sending_count(conn);
-	} else if (view.tail > reader->at) {
+	} else if (view.tail > (view.is_closed ? reader->at : reader->seen)) {
 		reader->read = raw_read(conn->server->raw, reader->name, reader->at,
 			reader->mode == RAW_MODE_TEXT, handle_page, reader);
 	} else if (!reader->has_begun || view.is_closed) {
@@ -187,6 +207,7 @@ void raw_open_sse(struct conn *conn, const char *name, const struct raw_offset *
 	reader->mode = raw_mode_of(view->type);
 	reader->id = view->id;
 	reader->at = offset->kind == RAW_NOW ? view->tail : offset->kind == RAW_AT ? offset->at : 0;
+	reader->seen = reader->at;
 	reader->least_cursor = least_cursor;
 	reader->watch.news = handle_news;
 	http_begin_sse(conn, &raw_conn_ops,

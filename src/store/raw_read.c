@@ -5,6 +5,8 @@
  */
 #include "raw_internal.h"
 
+#include "holdfast/utf8.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -128,17 +130,8 @@ static size_t whole_len(const struct raw_read *read, const struct buffer *bytes)
 		const char *end = memrchr(bytes->data, '\n', len);
 		return end ? (size_t)(end - bytes->data) + 1 : 0;
 	}
-	for (size_t i = 1; read->keeps_text && i <= 4 && i <= len; i++) {
-		unsigned char c = (unsigned char)bytes->data[len - i];
-		if ((c & 0xc0) == 0xc0) {
-			size_t wanted = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-			return wanted > i && len > i ? len - i : len;
-		}
-		if (c < 0x80) {
-			break;
-		}
-	}
-	return len;
+	size_t half = read->keeps_text ? utf8_half(bytes->data, len) : 0;
+	return len > half ? len - half : len;
 }
 
 static int read_page(struct raw_read *read)

@@ -308,3 +308,49 @@ async function freePort() {
 	await new Promise((resolve) => server.close(resolve));
 	return port;
 }
+
+test('events of text have whole characters, wherever an append has cut it: both halves meet', async (t) => {
+	const server = await start(t);
+	const text = 'é€😀 and the end\n';
+	/** Follows the stream until it ends, from an offset, and gives what a browser would have. */
+	async function follow(name, offset, controls = []) {
+		let text = '';
+		const parser = new EventParser(({ type, data }) => (type === 'data' ? (text += data) : controls.push(JSON.parse(data))));
+		const stream = await fetch(`${server.url}/v1/stream/${name}?offset=${offset}&live=sse`, { headers: bearer(server.token) });
+		for await (const bytes of stream.body) {
+			parser.push(bytes); // which refuses what is not UTF-8
+		}
+		return text;
+	}
+	await put(server, 's');
+	const controls = [];
+	const live = follow('s', '-1', controls);
+	const reached = (at) => eventually(() => controls.at(-1)?.streamNextOffset === offsetOf(at) && controls.at(-1).upToDate, `the position ${at}`);
+	await reached(0);
+	const late = [];
+	for (const [n, byte] of Buffer.from(text).entries()) {
+		await post(server, 's', Buffer.from([byte]));
+		late.push(follow('s', offsetOf([0, 2, 5, 9].findLast((at) => at <= n)))); // begins in front of a character, and may find its beginning only
+		const whole = Buffer.byteLength(Buffer.from(text).subarray(0, n + 1).toString().replaceAll('\ufffd', ''));
+		await reached(whole);
+	}
+	await ask(server, 'POST', 's', { headers: { 'stream-closed': 'true' } });
+	assert.equal(await live, text);
+	for (const rest of await Promise.all(late)) {
+		assert.ok(text.endsWith(rest) && rest.length > 0, rest);
+	}
+	await put(server, 'half', { body: Buffer.from([0x61, 0xf0, 0x9f]) });
+	const cut = [];
+	const open = await fetch(`${server.url}/v1/stream/half?offset=-1&live=sse`, { headers: bearer(server.token) });
+	const reader = (async () => {
+		for await (const bytes of open.body) {
+			cut.push(bytes);
+		}
+	})();
+	await eventually(() => Buffer.concat(cut).includes('control'));
+	assert.ok(Buffer.concat(cut).includes(`data:a\n\nevent: control\ndata:{"streamNextOffset":"${offsetOf(1)}"`));
+	await ask(server, 'POST', 'half', { headers: { 'stream-closed': 'true' } });
+	await reader;
+	assert.ok(Buffer.concat(cut).includes(Buffer.from([0x64, 0x61, 0x74, 0x61, 0x3a, 0xf0, 0x9f])), 'at the end nothing is kept back');
+	assert.ok(Buffer.concat(cut).includes(`"streamNextOffset":"${offsetOf(3)}","streamClosed":true`));
+});
