@@ -217,10 +217,11 @@ void editor_questions_see_resolved(
 	struct editor_question_open *question = request_id ? find(view, request_id) : NULL;
 	if (!question) {
 		/*
-		 * It was asked in a turn that ended before this connection, which therefore does not
-		 * read the request.
+		 * An earlier connection may have asked it, in a turn that ended before this one, which
+		 * therefore does not read the request. Who had nothing was asked nothing, and reads a
+		 * resolution without its request where the log begins behind the request.
 		 */
-		if (request_id && is_told && view->asks) {
+		if (request_id && is_told && view->asks && view->had_seq) {
 			take_back(view, request_id, out);
 		}
 		return;

@@ -55,10 +55,29 @@ static void an_update_without_its_id_settles_nothing(void **state)
 		EVENTS(EVENT("3", "x-acp-models", "{\"current_model_id\":\"big\"}")));
 }
 
+/** What an editor that had all up to `had` hears of the answer to a question it does not read. */
+static void hear_resolved(uint64_t had, bool is_taken_back)
+{
+	struct buffer out = {0};
+	struct editor_view *view = editor_view_create(&(struct editor_view_config){
+		.session_id = "s", .client_id = "c", .epoch = 1, .told_seq = had, .asks = true});
+	take(view, PAGE(EVENT("5", "permission_resolved", "{\"request_id\":\"q\"}")), &out);
+	assert_int_equal(strstr(out.data, "$/cancel_request") != NULL, is_taken_back);
+	buffer_finish(&out);
+	editor_view_destroy(view);
+}
+
+static void a_question_is_taken_back_from_those_who_may_have_been_asked(void **state)
+{
+	hear_resolved(4, true);
+	hear_resolved(0, false); /* the log begins behind the request */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_update_without_its_id_settles_nothing),
+		cmocka_unit_test(a_question_is_taken_back_from_those_who_may_have_been_asked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
