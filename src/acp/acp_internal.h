@@ -91,7 +91,7 @@ struct acp_turn {
 	bool late; /* the agent has said something outside of a prompt */
 	json_t *calls; /* ids of tool calls that it has begun then, and not finished; NULL: none */
 	bool is_let_go; /* a client has cancelled that turn: tools and commands hold it no longer */
-	uint64_t sign_ms; /* when it last gave a sign then; ms of the loop */
+	int64_t sign_ms; /* when it last gave a sign then; loop_now_ms() */
 	/* id? and method? of a line that could not be read and may be what the turn waits for */
 	json_t *missed;
 };
@@ -103,8 +103,8 @@ struct acp_resume {
 	unsigned failures; /* consecutive children that did not survive resuming */
 	struct reconcile *replay; /* while the agent replays its history */
 	json_t *loaded; /* the answer to session/load */
-	uint64_t loaded_at; /* when that answer arrived; ms of the loop */
-	uint64_t replayed_at; /* when the newest update of the history arrived; ms of the loop */
+	int64_t loaded_at; /* when that answer arrived; loop_now_ms() */
+	int64_t replayed_at; /* when the newest update of the history arrived; loop_now_ms() */
 };
 
 /* What is reported beside the conversation. acp_state.c */

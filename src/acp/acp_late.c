@@ -6,6 +6,8 @@
  */
 #include "acp_internal.h"
 
+#include "holdfast/loop.h"
+
 #include <string.h>
 
 /* Unfinished tool calls that are remembered; more hold a turn no longer. */
@@ -23,7 +25,7 @@ void acp_agent_note_late(struct acp_agent *agent)
 
 void acp_agent_note_sign(struct acp_agent *agent)
 {
-	agent->turn.sign_ms = uv_now(agent->loop);
+	agent->turn.sign_ms = loop_now_ms(agent->loop);
 }
 
 void acp_agent_note_call(struct acp_agent *agent, const json_t *update)
@@ -56,7 +58,7 @@ static bool is_held(const struct acp_agent *agent)
 {
 	bool is_at_work = json_object_size(agent->turn.calls) > 0 ||
 			  workspace_is_waited_for(agent->workspace);
-	if (uv_now(agent->loop) - agent->turn.sign_ms >= (uint64_t)agent->config.self_turn_ms) {
+	if (loop_now_ms(agent->loop) - agent->turn.sign_ms >= agent->config.self_turn_ms) {
 		return false;
 	}
 	return agent->questions.count > 0 ||

@@ -1,6 +1,7 @@
 #include "acp_internal.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/loop.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,7 +186,7 @@ void acp_resume_handle_answer(struct acp_agent *agent, const json_t *result, con
 	} else {
 		agent->session.stage = ACP_SETTLING;
 		agent->resume.loaded = json_incref((json_t *)result);
-		agent->resume.loaded_at = agent->resume.replayed_at = uv_now(agent->loop);
+		agent->resume.loaded_at = agent->resume.replayed_at = loop_now_ms(agent->loop);
 		acp_agent_await(agent, LOOK_MS);
 	}
 }
@@ -237,7 +238,7 @@ bool acp_resume_take(
 	} else if (kind && acp_agent_is_state(kind)) {
 		acp_agent_keep_early(agent, params, line_len);
 	} else if (kind) {
-		agent->resume.replayed_at = uv_now(agent->loop);
+		agent->resume.replayed_at = loop_now_ms(agent->loop);
 		acp_resume_replay(agent->resume.replay, update, line_len);
 	}
 	return true;
@@ -274,9 +275,9 @@ static void end_history(struct acp_agent *agent)
 
 void acp_resume_settle(struct acp_agent *agent)
 {
-	uint64_t now = uv_now(agent->loop);
-	uint64_t since = now - agent->resume.loaded_at;
-	uint64_t quiet = now - agent->resume.replayed_at;
+	int64_t now = loop_now_ms(agent->loop);
+	int64_t since = now - agent->resume.loaded_at;
+	int64_t quiet = now - agent->resume.replayed_at;
 	bool is_over = since >= SETTLE_MS && quiet >= QUIET_MS &&
 		       (quiet >= LONG_QUIET_MS || reconcile_is_complete(agent->resume.replay));
 	/*

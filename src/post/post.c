@@ -15,11 +15,15 @@
 
 #define HEAD_MAX 16384 /* of an answer */
 
+/* A wait is looked at this often. What takes twice as long was no wait: we were stopped (ms). */
+#define PIECE_MS 1000
+
 /** A connection, and its deadline. */
 struct line {
 	int fd;
 	int stop_fd;
 	int64_t until_ms;
+	int64_t seen_ms; /* when the time was read last */
 	SSL *tls; /* NULL: plain HTTP */
 };
 
@@ -47,18 +51,27 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static int wait_for(const struct line *line, short events)
+/** The time that the other side has left. That in which we were stopped is not its time. */
+static int64_t left_ms(struct line *line)
+{
+	int64_t now = now_ms();
+	int64_t gap = now - line->seen_ms;
+	line->until_ms += gap > 2 * PIECE_MS ? gap - PIECE_MS : 0;
+	line->seen_ms = now;
+	return line->until_ms > now ? line->until_ms - now : 0;
+}
+
+static int wait_for(struct line *line, short events)
 {
 	for (;;) {
 		struct pollfd fds[] = {{.fd = line->fd, .events = events},
 			{.fd = line->stop_fd, .events = POLLIN}};
-		int64_t left_ms = line->until_ms - now_ms();
-		/* What is there counts, however late it is looked for: we may have been stopped. */
-		int n = poll(fds, 2, left_ms > 0 ? (int)left_ms : 0);
+		int64_t left = left_ms(line);
+		int n = poll(fds, 2, (int)(left < PIECE_MS ? left : PIECE_MS));
 		if (n < 0 && errno != EINTR) {
 			return -errno;
 		}
-		if (n == 0) {
+		if (n == 0 && left == 0) {
 			return -ETIMEDOUT;
 		}
 		if (n > 0) {
@@ -98,7 +111,8 @@ static int connect_host(const struct post *post, struct line *line)
 		return r;
 	}
 	r = -EACCES;
-	line->until_ms = now_ms() + post->timeout_ms;
+	line->seen_ms = now_ms();
+	line->until_ms = line->seen_ms + post->timeout_ms;
 	for (const struct addrinfo *at = found; at && r != 0 && r != -ECANCELED; at = at->ai_next) {
 		if (is_allowed(post, at->ai_addr)) {
 			r = connect_to(line, at);
@@ -111,7 +125,7 @@ static int connect_host(const struct post *post, struct line *line)
 /* --- TLS --- */
 
 /** Waits for what OpenSSL needs to go on. Returns 0, or a negative errno if it cannot. */
-static int wait_for_tls(const struct line *line, int result)
+static int wait_for_tls(struct line *line, int result)
 {
 	switch (SSL_get_error(line->tls, result)) {
 	case SSL_ERROR_WANT_READ:
@@ -150,7 +164,7 @@ static int shake_hands(const struct post *post, struct line *line)
 /* --- bytes --- */
 
 /* Both return how many bytes were written or read, 0 to be called again, or a negative errno. */
-static ssize_t write_some(const struct line *line, const char *bytes, size_t len)
+static ssize_t write_some(struct line *line, const char *bytes, size_t len)
 {
 	size_t n = 0;
 	if (!line->tls) {
@@ -163,7 +177,7 @@ static ssize_t write_some(const struct line *line, const char *bytes, size_t len
 	return result == 1 ? (ssize_t)n : wait_for_tls(line, result);
 }
 
-static ssize_t read_some(const struct line *line, char *bytes, size_t len)
+static ssize_t read_some(struct line *line, char *bytes, size_t len)
 {
 	size_t n = 0;
 	if (!line->tls) {
@@ -179,7 +193,7 @@ static ssize_t read_some(const struct line *line, char *bytes, size_t len)
 	return result == 1 ? (ssize_t)n : wait_for_tls(line, result);
 }
 
-static int write_all(const struct line *line, const char *bytes, size_t len)
+static int write_all(struct line *line, const char *bytes, size_t len)
 {
 	while (len) {
 		ssize_t n = write_some(line, bytes, len);
@@ -205,12 +219,12 @@ static void drop_interim(struct buffer *head)
 }
 
 /** Reads until the head is complete. The deadline also holds if a byte comes at a time. */
-static int read_head(const struct line *line, struct buffer *head)
+static int read_head(struct line *line, struct buffer *head)
 {
 	bool was_late = false;
 	while (head->len < HEAD_MAX) {
 		buffer_reserve(head, 2048);
-		bool is_late = now_ms() >= line->until_ms;
+		bool is_late = left_ms(line) == 0;
 		ssize_t n = is_late && was_late ? -ETIMEDOUT /* what was there has been read */
 						: read_some(line, head->data + head->len, 2047);
 		was_late = is_late;
@@ -253,7 +267,7 @@ int post_read_answer(const char *head, int64_t now_s, int64_t *ret_retry_s)
 	return sscanf(head, "HTTP/1.%*1d %3d", &status) == 1 && status >= 100 ? status : -EPROTO;
 }
 
-static int exchange(const struct post *post, const struct line *line, struct buffer *head)
+static int exchange(const struct post *post, struct line *line, struct buffer *head)
 {
 	struct buffer request = {0};
 	buffer_printf(&request,

@@ -44,7 +44,7 @@ struct child {
 	bool guarded;
 	bool is_alone; /* its process group has no other processes */
 	enum stop_stage stage;
-	uint64_t kill_at_ms; /* while it is being ended */
+	int64_t kill_at_ms; /* while it is being ended */
 	bool ending; /* child_end() was called */
 	bool closing;
 	bool exited;
@@ -148,7 +148,7 @@ static void escalate(struct child *p)
 static void await_group(struct child *p)
 {
 	bool empty = p->is_alone || (kill(-p->process.pid, 0) < 0 && errno == ESRCH);
-	if (empty || p->stage == STOP_KILLED || uv_now(p->timer.loop) >= p->kill_at_ms) {
+	if (empty || p->stage == STOP_KILLED || loop_now_ms(p->timer.loop) >= p->kill_at_ms) {
 		signal_group(p, SIGKILL);
 		close_all(p);
 		return;
@@ -480,7 +480,7 @@ void child_end(struct child *p)
 	}
 	shorten_grace(p, spawner_grace(p->process.spawner));
 	p->ending = true;
-	p->kill_at_ms = uv_now(p->timer.loop) + patience_ms(p);
+	p->kill_at_ms = loop_now_ms(p->timer.loop) + (int64_t)patience_ms(p);
 	close_once((uv_handle_t *)&p->in);
 	close_once((uv_handle_t *)&p->lifeline);
 	uv_read_stop((uv_stream_t *)&p->out);

@@ -17,6 +17,8 @@
 
 /* A spawner that does not take or answer an order within this time counts as lost. */
 #define PATIENCE_MS 30000
+/* It is waited for in pieces of this length. */
+#define PIECE_MS 1000
 /* How long spawner_close() waits for the process to end. */
 #define LEAVE_MS 1000
 
@@ -152,10 +154,13 @@ static int give_up(struct spawner *spawner, int err)
 static int await(const struct spawner *spawner, short events)
 {
 	struct pollfd wait = {.fd = spawner->socket, .events = events};
-	int n;
-	do {
-		n = poll(&wait, 1, PATIENCE_MS);
-	} while (n < 0 && errno == EINTR);
+	int n = 0;
+	/* Pieces are counted, and not the time: while we were stopped the spawner may have been, too. */
+	for (int piece = 0; piece < PATIENCE_MS / PIECE_MS && n == 0; piece++) {
+		do {
+			n = poll(&wait, 1, PIECE_MS);
+		} while (n < 0 && errno == EINTR);
+	}
 	return n > 0 ? 0 : n == 0 ? -ETIMEDOUT : -errno;
 }
 

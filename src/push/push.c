@@ -179,7 +179,7 @@ static void handle_run(void *arg)
 
 static void send_due(struct push *push);
 
-static int64_t loop_now_ms(const struct push *push)
+static int64_t push_now_ms(const struct push *push)
 {
 	return (int64_t)uv_now(push->config.loop);
 }
@@ -230,7 +230,7 @@ static void take_result(struct push *push, struct sender *sender, struct push_me
 			drop(push, message);
 			return;
 		}
-		message->due_ms = loop_now_ms(push) + pause_ms(push, message, sender->retry_s);
+		message->due_ms = push_now_ms(push) + pause_ms(push, message, sender->retry_s);
 		push_queue_put(&push->queue, message);
 		return;
 	} else {
@@ -352,7 +352,7 @@ static void send_due(struct push *push)
 	struct push_message *message;
 	struct push_place place = push_queue_begin(&push->queue);
 	while ((message = push_queue_next(&push->queue, &place))) {
-		int64_t wait = message->due_ms - loop_now_ms(push);
+		int64_t wait = message->due_ms - push_now_ms(push);
 		if (!may_send(push) || !(sender = find_sender(push))) {
 			break;
 		}
@@ -398,7 +398,7 @@ static void tell_login(void *arg, const char *login, const struct grant *grant)
 	snprintf(message->login, sizeof(message->login), "%s", login);
 	message->session = xstrdup(telling->session);
 	message->news = news;
-	message->due_ms = loop_now_ms(push) + push->config.limits->push_delay_ms;
+	message->due_ms = push_now_ms(push) + push->config.limits->push_delay_ms;
 	push_queue_put(&push->queue, message);
 }
 

@@ -227,7 +227,9 @@ static void handle_drained(uv_timer_t *timer)
 static void handle_give_up(uv_timer_t *timer)
 {
 	struct relay *relay = timer->data;
-	uv_stop(&relay->loop);
+	if (!loop_put_off(timer, handle_give_up)) {
+		uv_stop(&relay->loop);
+	}
 }
 
 static void stop(struct relay *relay)

@@ -2,6 +2,7 @@
 #include "session_internal.h"
 
 #include "holdfast/inline_guard.h"
+#include "holdfast/loop.h"
 #include "holdfast/markdown_html.h"
 
 static void publish_delta(struct session *session, const struct stream_open *open)
@@ -66,6 +67,11 @@ static void handle_timer(uv_timer_t *timer)
 	}
 	if (!server_may(session->table->life, MAY_RUN_TIMERS)) {
 		return; /* the next owner's timer does it */
+	}
+	if (loop_missed_ms(timer->loop)) {
+		session->timer_at = clock_elapsed_ms(session->table->clock);
+		uv_timer_start(timer, handle_timer, 1, 0); /* text that goes on may lie unread */
+		return;
 	}
 	char flush = (char)stream_buffer_due(session->state.stream, session_time(session));
 	uint64_t seq;

@@ -22,9 +22,9 @@
 /* The pause before the next attempt to connect (ms): it doubles each time, up to the maximum. */
 #define PAUSE_MS     100
 #define PAUSE_MAX_MS 5000
-/* A server that has been silent for this time gets a ping, and then is given up (ms). */
+/* A server that has been silent for this time gets a ping, and so much to answer it (ms). */
 #define SILENT_MS 20000
-#define DEAD_MS   60000
+#define ANSWER_MS 40000
 
 enum {
 	ATTACH_SESSION = REMOTE_OPTION_COUNT,
@@ -197,9 +197,11 @@ static void look_for_silence(struct link_state *state)
 	if (!state->client) {
 		return;
 	}
-	if (now - state->heard_ms > DEAD_MS) {
+	bool is_asked = state->asked_ms > state->heard_ms;
+	/* Silence before the question says nothing: this process may have been stopped. */
+	if (is_asked && now - state->asked_ms > ANSWER_MS) {
 		lose(state, "the server is silent");
-	} else if (now - state->heard_ms > SILENT_MS && now - state->asked_ms > SILENT_MS) {
+	} else if (!is_asked && now - state->heard_ms > SILENT_MS) {
 		state->asked_ms = now;
 		ws_client_ping(state->client);
 	}

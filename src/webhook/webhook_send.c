@@ -24,7 +24,7 @@
 
 static void look(struct sender *sender);
 
-static int64_t loop_now_ms(const struct hook *hook)
+static int64_t hook_now_ms(const struct hook *hook)
 {
 	return (int64_t)uv_now(hook->webhooks->config.loop);
 }
@@ -134,7 +134,7 @@ static void release(struct sender *sender, int64_t pause_ms)
 	if (track->is_gone) {
 		free_track(track);
 	} else if (track->seq < track->head || pause_ms) {
-		put_in(track, loop_now_ms(hook) + pause_ms);
+		put_in(track, hook_now_ms(hook) + pause_ms);
 	}
 }
 
@@ -212,7 +212,7 @@ static void take_result(struct sender *sender)
 		metrics_add(metrics, METRIC_WEBHOOKS_RETRIED, 1);
 		tell_failed(sender);
 		if (wanted) {
-			hook->not_before_ms = loop_now_ms(hook) + 1000 * wanted;
+			hook->not_before_ms = hook_now_ms(hook) + 1000 * wanted;
 		}
 		release(sender, pause_ms(sender->track));
 	}
@@ -423,7 +423,7 @@ void hook_send_due(struct hook *hook)
 		struct track *track = list_entry(hook->due.next, struct track, link);
 		int64_t due =
 			track->due_ms > hook->not_before_ms ? track->due_ms : hook->not_before_ms;
-		int64_t wait = due - loop_now_ms(hook);
+		int64_t wait = due - hook_now_ms(hook);
 		if (wait > 0) {
 			uv_timer_start(&hook->timer, handle_timer, (uint64_t)wait, 0);
 			break;
@@ -446,7 +446,7 @@ void hook_note_head(struct hook *hook, const char *session, uint64_t epoch, uint
 	}
 	take_epoch(track, epoch, head);
 	if (track->seq < track->head && !track->is_busy && list_empty(&track->link)) {
-		put_in(track, loop_now_ms(hook));
+		put_in(track, hook_now_ms(hook));
 	}
 }
 

@@ -2,7 +2,6 @@
 // for it when it goes on: it reads what came meanwhile, and its own absence counts against nobody.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -14,21 +13,8 @@ import { Producer, input, post } from '../support/producer.mjs';
 import { RawSocket, head, upgrade } from '../support/raw_socket.mjs';
 import { Server, scratchDir } from '../support/server.mjs';
 import { EventStream } from '../support/sse.mjs';
+import { SHORT, limits, suspend } from '../support/suspend.mjs';
 import { bearer } from '../support/tokens.mjs';
-import { eventually, patience } from '../support/wait.mjs';
-
-const SHORT = 3000 * patience; // every limit of time
-const STOP = 3 * SHORT;
-const limits = (names) => ['--limit', names.map((name) => `${name}=${SHORT}`).join(',')];
-
-/** Stops it for so long, and what `meanwhile` sends arrives in that time. */
-async function suspend(server, meanwhile = () => {}, ms = STOP) {
-	process.kill(server.pid, 'SIGSTOP');
-	await eventually(() => spawnSync('ps', ['-o', 'state=', '-p', String(server.pid)], { encoding: 'utf8' }).stdout.startsWith('T'), 'it to stop');
-	await meanwhile();
-	await sleep(ms);
-	process.kill(server.pid, 'SIGCONT');
-}
 
 test('who has sent meanwhile, and who was to answer a ping, stays', async (t) => {
 	const server = await Server.start(t, { args: limits(['ping_ms', 'pong_ms', 'receive_ms', 'head_ms', 'token_ms', 'keepalive_ms', 'comment_ms']) });
@@ -54,7 +40,7 @@ test('who has sent meanwhile, and who was to answer a ping, stays', async (t) =>
 	await halves.upgrade.send(handshake.slice(0, 20));
 	await server.request('GET', '/healthz'); // they have been read
 	let acked;
-	await suspend(server, async () => {
+	await suspend(server.pid, async () => {
 		acked = producer.append(input.note({ n: 2 }));
 		await Promise.all([halves.head.send(request.slice(20)), halves.body.send(body.slice(9)), halves.upgrade.send(handshake.slice(20)), halves.idle.send(request)]);
 	});
@@ -92,7 +78,7 @@ test('an agent whose answer lies there is not given up', async (t) => {
 	await observer.waitForEvent('turn_begin', { after: 0 }).catch(() => {});
 	observer.send('cancel');
 	await server.request('GET', '/healthz'); // the server has read it
-	await suspend(server, () => writeFileSync(go, ''), 12_000); // it waits for 10 s
+	await suspend(server.pid, () => writeFileSync(go, ''), 12_000); // it waits for 10 s
 	const end = await observer.waitForEvent((e) => ['turn_end', 'agent_stopped'].includes(e.type), { after: seq });
 	assert.deepEqual([end.type, end.data.stop_reason], ['turn_end', 'cancelled'], JSON.stringify(end));
 	assert.ok(!observer.events().some(({ type }) => type === 'agent_stopped'));
@@ -104,7 +90,7 @@ test('what a node has asked another is answered, and who watches there stays', a
 	await a.createSession({ id: 's' });
 	const observer = await Observer.connect(t, b, 's');
 	await observer.loadAll();
-	await suspend(b, () => post(a, 's', input.note({ n: 1 })));
+	await suspend(b.pid, () => post(a, 's', input.note({ n: 1 })));
 	await observer.waitForSeq(1);
 	await sleep(1.5 * SHORT);
 	await post(a, 's', input.note({ n: 2 }));
