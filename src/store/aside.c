@@ -93,9 +93,13 @@ static void done(uv_work_t *req, int status)
 {
 	struct deletion *deletion = req->data;
 	struct store *store = deletion->store;
+	struct aside *aside;
 	store->jobs--;
 	if (deletion->status == 0) {
 		aside_remove(store, deletion->aside.id);
+	} else if ((aside = hash_get(
+			    store->aside, deletion->aside.id, strlen(deletion->aside.id)))) {
+		aside->is_going = false; /* it can be tried again */
 	}
 	while (!list_empty(&deletion->waits)) {
 		struct place_wait *wait = list_entry(deletion->waits.next, struct place_wait, link);

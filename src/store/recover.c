@@ -19,8 +19,8 @@
  *   metadata damaged, not in the journal      set aside, even if the log is empty
  *   log: longer than log_size in metadata     the extra lines are read; a torn tail is cut off and
  *                                             logged, and replay appends it again
- *   log: shorter than log_size in metadata    damaged: set aside unchanged
- *   log: another event ends at log_size       damaged: set aside unchanged
+ *   log: shorter than log_size in metadata,   damaged: made anew if the session was created in the
+ *     or another event ends there             journal, which has all of it; else set aside unchanged
  *   log: damaged before that                  found when it is read: those events are refused
  *   index missing, short or wrong             rebuilt from the log when it is needed
  *   index, keys: longer than metadata says    cut, and completed from the log's tail
@@ -229,12 +229,39 @@ static int remove_old(struct recovery *rec, const char *id, const struct fate *f
 				      : 0;
 }
 
+static void *create_facts(const struct store *store, const struct fate *fate)
+{
+	return store->ops->facts->create(fate->data.data, fate->data.len);
+}
+
+/** The metadata of a session without events, of which the journal has all. */
+static struct metadata metadata_of_fate(const struct store *store, const struct fate *fate)
+{
+	return (struct metadata){.epoch = fate->epoch,
+		.first_seq = 1,
+		.base_seq = 1,
+		.created_at = fate->ts,
+		.updated_at = fate->ts,
+		.facts_ops = store->ops->facts,
+		.facts = create_facts(store, fate)};
+}
+
 /** Recovers the session in a folder, once its metadata is known or made up. */
 static int load_log(struct recovery *rec, const char *id, struct metadata *meta, bool has_meta)
 {
 	const char *why;
 	struct session_log *log;
+	const struct fate *fate = hash_get(rec->fates, id, strlen(id));
+	bool is_in_journal = fate && !fate->deleted && fate->epoch == meta->epoch;
 	int r = recover_session(rec->store, id, meta, &log, &why);
+	if (r == -EBADMSG && has_meta && is_in_journal) {
+		diag(DIAG_WARN,
+			"session %s: %s; it is made anew from the journal, which has all of it", id,
+			why);
+		metadata_finish(meta);
+		*meta = metadata_of_fate(rec->store, fate);
+		return load_log(rec, id, meta, false);
+	}
 	if (r == -EBADMSG) {
 		set_aside(rec, id, why);
 		return 0;
@@ -244,11 +271,6 @@ static int load_log(struct recovery *rec, const char *id, struct metadata *meta,
 	}
 	log->dirty = log->dirty || !has_meta;
 	return 0;
-}
-
-static void *create_facts(const struct store *store, const struct fate *fate)
-{
-	return store->ops->facts->create(fate->data.data, fate->data.len);
 }
 
 static int load_session(struct recovery *rec, const char *id)
@@ -267,13 +289,7 @@ static int load_session(struct recovery *rec, const char *id)
 		return remove_old(rec, id, fate);
 	}
 	if (!has_meta && fate && !fate->deleted) {
-		meta = (struct metadata){.epoch = fate->epoch,
-			.first_seq = 1,
-			.base_seq = 1,
-			.created_at = fate->ts,
-			.updated_at = fate->ts,
-			.facts_ops = store->ops->facts,
-			.facts = create_facts(store, fate)};
+		meta = metadata_of_fate(store, fate);
 	} else if (r == -ENOENT && log_is_empty(store, id)) {
 		diag(DIAG_WARN, "session %s was incomplete and never acknowledged: removed", id);
 		remove_folder(store->sessions_fd, id);

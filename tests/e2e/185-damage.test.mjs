@@ -1,9 +1,10 @@
 // Damage to one session: its id stays taken, everybody else goes on, on both engines.
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { download, mustUpload, png } from '../support/blobs.mjs';
 import { readMetrics } from '../support/metrics.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Postgres } from '../support/postgres.mjs';
@@ -119,6 +120,42 @@ for (const [engine, args, spoil] of [
 		}
 	});
 }
+
+test('a log that is damaged while the journal has all of the session is made anew, with its images', async (t) => {
+	for (const cut of [1, 100, 1000]) {
+		const server = await Server.start(t);
+		await server.createSession({ id: 'hurt', title: 'Hurt' });
+		await post(server, 'hurt', [...notes, input.text('Whole.\n\n'), input.end()]);
+		const { blob } = await mustUpload(server, 'hurt', png());
+		const whole = await eventsOf(server, 'hurt');
+		await server.stop();
+		const file = join(server.dataDir, 'sessions/hurt/events.jsonl');
+		truncateSync(file, Math.max(0, statSync(file).size - cut));
+		await server.restart();
+		assert.deepEqual(await eventsOf(server, 'hurt'), whole);
+		assert.equal((await server.request('GET', path('hurt'))).body.title, 'Hurt');
+		assert.ok((await download(server, 'hurt', blob)).bytes.equals(png()));
+		assert.deepEqual((await post(server, 'hurt', notes)).acks.map((a) => a.duplicate), [true, true, true]);
+		assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready' });
+		assert.deepEqual(readdirSync(join(server.dataDir, 'set-aside')), []);
+		assert.equal((await server.request('DELETE', path('hurt'))).status, 204);
+		assert.equal((await server.request('GET', path('hurt'))).status, 404);
+		await server.stop();
+		assert.equal((await runToEnd(['verify', server.dataDir])).code, 0);
+	}
+});
+
+test('a deletion of a damaged session that failed can be tried again', async (t) => {
+	const { server } = await start(t, flipMetadata);
+	const trash = join(server.dataDir, 'trash');
+	rmSync(trash, { recursive: true });
+	writeFileSync(trash, 'in the way');
+	assert.equal(await refused(server, 'DELETE', path('hurt')), 'storage_failed');
+	rmSync(trash);
+	mkdirSync(trash);
+	assert.equal((await server.request('DELETE', path('hurt'))).status, 204);
+	assert.equal((await server.request('GET', path('hurt'))).status, 404);
+});
 
 test('a session that an earlier program made anew in place of a damaged one stays', async (t) => {
 	const { server } = await start(t, flipMetadata);
