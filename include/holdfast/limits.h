@@ -213,6 +213,8 @@
 		"time between attempts to write the journal after a failure")                                                           \
 	LIMIT(int64_t, node_lease_ms, MS, 10000, 200, 600000, NULL,                                                                     \
 		"time before the sessions of a node that died can be taken over by another node (--store)")                             \
+	LIMIT(int64_t, database_wait_ms, MS, 120000, 0, 86400000, NULL,                                                                 \
+		"how long a server that starts waits for its database (--store)")                                                       \
 	LIMIT(int64_t, stop_wait_ms, MS, 5000, 1, 600000, NULL,                                                                         \
 		"how long a stop waits for disk operations that hang")                                                                  \
 	LIMIT(int64_t, keep_events, COUNT, 0, 0, INT64_MAX, NULL,                                                                       \

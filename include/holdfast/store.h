@@ -178,6 +178,12 @@ struct store_place {
 	const struct store_engine *engine; /* NULL: the embedded one, in `dir` */
 	void *engine_arg; /* for another engine: where its store is */
 	/*
+	 * Runs the loop until `is_over`, or until the server is to stop: `life` then says so. For a
+	 * database that is not ready yet. NULL: the store does not wait for it.
+	 */
+	void (*wait)(void *wait_arg, bool (*is_over)(void *arg), void *arg);
+	void *wait_arg;
+	/*
 	 * HOST:PORT where other nodes reach this one; NULL: this server does not share its store.
 	 */
 	const char *node_address;
@@ -195,7 +201,8 @@ struct store_place {
  *
  * Returns 0, -EBUSY if another server holds the lock, -EBADMSG if the journal is damaged in a way
  * that no crash explains, -ENOTSUP if this program does not read one of the formats (nothing has
- * been changed then), or another negative errno. *ret_why (the caller frees it) explains the error
+ * been changed then), -ECANCELED without *ret_why if the server was told to stop while it waited
+ * (store_place.wait), or another negative errno. *ret_why (the caller frees it) explains the error
  * and what to do. *ret_store is set before any of the ops is called.
  */
 int store_open(uv_loop_t *loop, const struct store_place *place, const struct limits *limits,

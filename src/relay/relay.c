@@ -3,9 +3,11 @@
 #include "config_file.h"
 #include "notify.h"
 #include "relay_leave.h"
+#include "relay_raw.h"
 #include "relay_reload.h"
 #include "relay_sandbox.h"
 #include "relay_urls.h"
+#include "relay_wait.h"
 
 #include "holdfast/access.h"
 #include "holdfast/agent_host.h"
@@ -62,6 +64,7 @@ struct relay {
 	uv_timer_t drain;
 	uv_timer_t give_up;
 	struct relay_leave leave;
+	struct relay_wait wait;
 	bool failed; /* stopping because of an error: the exit code is 1 */
 	bool store_failing; /* the journal cannot be written */
 };
@@ -261,7 +264,9 @@ static void handle_spawner_lost(void *owner)
 	diag(DIAG_ERROR,
 		"the process that starts agents is gone, or does not answer: the server stops, and its agents with it");
 	relay->failed = true;
-	if (!server_has_reached(&relay->life, SERVER_DRAINING)) {
+	if (!relay->server) { /* it waits for its database */
+		server_reach(&relay->life, SERVER_DRAINING);
+	} else if (!server_has_reached(&relay->life, SERVER_DRAINING)) {
 		stop(relay);
 	}
 }
@@ -377,33 +382,6 @@ static int open_webhooks(struct relay *relay, char **ret_why)
 		&relay->webhooks, ret_why);
 }
 
-static bool has_disk(void *arg)
-{
-	return session_table_has_disk(((struct relay *)arg)->sessions);
-}
-
-static void note_written(void *arg, uint64_t bytes)
-{
-	session_table_note_others(((struct relay *)arg)->sessions, bytes);
-}
-
-/** Opens raw streams. They are files of one server, so they are not available with --store. */
-static void open_raw(struct relay *relay)
-{
-	const struct config *config = relay->config;
-	if (config->store) {
-		return;
-	}
-	relay->raw = raw_open(&(struct raw_config){.loop = &relay->loop,
-		.limits = relay->limits,
-		.clock = &relay->clock,
-		.dir = config->data_dir,
-		.is_relaxed = config->durability == DURABILITY_WRITE,
-		.has_room = has_disk,
-		.wrote = note_written,
-		.arg = relay});
-}
-
 /** To be called before threads and secrets exist: the spawner is forked, and must not have them. */
 static int open_agents(struct relay *relay, char **ret_why)
 {
@@ -430,17 +408,6 @@ static int open_agents(struct relay *relay, char **ret_why)
 	return r;
 }
 
-/** Creates the data directory if --store is given; otherwise the store creates it. */
-static int make_data_dir(const struct config *config, char **ret_why)
-{
-	if (!config->store || mkdir(config->data_dir, 0700) == 0 || errno == EEXIST) {
-		return 0;
-	}
-	*ret_why =
-		xprintf("cannot make the data directory %s: %s", config->data_dir, strerror(errno));
-	return -1;
-}
-
 static const struct session_ops session_ops = {
 	.prompt_due = handle_prompt_due,
 	.answered = handle_answered,
@@ -454,13 +421,40 @@ static const struct session_ops session_ops = {
 	.returned = handle_returned,
 };
 
+static void make_server(struct relay *relay, char **ret_why)
+{
+	const struct config *config = relay->config;
+	relay->server = server_create(&(struct server_config){.life = &relay->life,
+					      .loop = &relay->loop,
+					      .limits = relay->limits,
+					      .clock = &relay->clock,
+					      .listen = config->listen,
+					      .listen_count = config->listen_count,
+					      .inherited = &relay->inherited,
+					      .trust = &config->trust,
+					      .tls_cert = config->tls_cert,
+					      .tls_key = config->tls_key,
+					      .is_tls_off = config->tls_off,
+					      .is_compression_off = config->compression_off,
+					      .web_dir = config->web_dir,
+					      .highlight_dir = config->highlight_dir,
+					      .access = relay->access,
+					      .push = relay->push,
+					      .raw = relay->raw,
+					      .metrics = relay->metrics,
+					      .turns = &relay->turns,
+					      .sessions = relay->sessions,
+					      .agents = relay->agents},
+		ret_why);
+}
+
 static int open_rooms(struct relay *relay)
 {
 	const struct config *config = relay->config;
 	char *why = NULL;
 	relay->metrics = metrics_create();
 	turns_init(&relay->turns, relay->limits->pages_ms);
-	if (make_data_dir(config, &why) == 0 && open_agents(relay, &why) == 0 &&
+	if (relay_make_data_dir(config, &why) == 0 && open_agents(relay, &why) == 0 &&
 		session_table_open(&(struct session_table_config){.loop = &relay->loop,
 					   .limits = relay->limits,
 					   .clock = &relay->clock,
@@ -471,6 +465,8 @@ static int open_rooms(struct relay *relay)
 						   .durability = config->durability,
 						   .engine = config->store ? &store_postgres : NULL,
 						   .engine_arg = (void *)config->store,
+						   .wait = relay_wait,
+						   .wait_arg = &relay->wait,
 						   .node_address = config->node_address,
 						   .lease_end = spawner_deadline(relay->spawner)},
 					   .ops = &session_ops,
@@ -478,33 +474,15 @@ static int open_rooms(struct relay *relay)
 			&relay->sessions, &why) == 0 &&
 		open_access(relay, &why) == 0 && open_push(relay, &why) == 0 &&
 		open_webhooks(relay, &why) == 0) {
-		open_raw(relay);
-		relay->server = server_create(&(struct server_config){.life = &relay->life,
-						      .loop = &relay->loop,
-						      .limits = relay->limits,
-						      .clock = &relay->clock,
-						      .listen = config->listen,
-						      .listen_count = config->listen_count,
-						      .inherited = &relay->inherited,
-						      .trust = &config->trust,
-						      .tls_cert = config->tls_cert,
-						      .tls_key = config->tls_key,
-						      .is_tls_off = config->tls_off,
-						      .is_compression_off = config->compression_off,
-						      .web_dir = config->web_dir,
-						      .highlight_dir = config->highlight_dir,
-						      .access = relay->access,
-						      .push = relay->push,
-						      .raw = relay->raw,
-						      .metrics = relay->metrics,
-						      .turns = &relay->turns,
-						      .sessions = relay->sessions,
-						      .agents = relay->agents},
-			&why);
+		relay->raw = relay_open_raw(config, &relay->loop, &relay->clock, relay->sessions);
+		make_server(relay, &why);
 	}
 	if (relay->server && config->auth_off && !server_is_loopback(relay->server)) {
 		diag(DIAG_ERROR,
 			"--auth off is for loopback and unix sockets only: anyone who reaches the server could run commands as you. Leave it out, or listen on 127.0.0.1");
+		return -1;
+	}
+	if (relay->wait.is_stopped) {
 		return -1;
 	}
 	if (!relay->server || relay_confine(config, &why) < 0) {
@@ -543,13 +521,16 @@ static bool is_over(void *arg)
  */
 static bool close_rooms(struct relay *relay)
 {
+	/* Of a start that was stopped, only an attempt to connect can be left. */
+	int64_t ms = relay->wait.is_stopped ? DRAIN_MS : relay->limits->stop_wait_ms;
 	return session_table_close(relay->sessions) &&
-	       loop_run_until(&relay->loop, is_over, &relay->loop, relay->limits->stop_wait_ms);
+	       loop_run_until(&relay->loop, is_over, &relay->loop, ms);
 }
 
 int relay_run(const struct config *config)
 {
 	struct relay relay = {.config = config, .limits = &config->limits};
+	relay.wait = (struct relay_wait){.loop = &relay.loop, .life = &relay.life};
 	signal(SIGPIPE, SIG_IGN);
 	inherited_take(&relay.inherited);
 	relay_limit_process(&config->limits);
@@ -571,6 +552,7 @@ int relay_run(const struct config *config)
 		close_handles(&relay);
 		code = relay.failed ? 1 : 0;
 	} else {
+		code = relay.wait.is_stopped ? 0 : 1;
 		agent_host_destroy(relay.agents, ignore_gone, NULL);
 	}
 	server_reach(&relay.life, SERVER_CLOSED);
@@ -580,7 +562,8 @@ int relay_run(const struct config *config)
 	access_stop(relay.access);
 	webhooks_stop(relay.webhooks);
 	if (!close_rooms(&relay)) {
-		diag(DIAG_WARN, "a disk or a name server does not answer; its work is abandoned");
+		diag(DIAG_WARN,
+			"a disk, a database or a name server does not answer; its work is abandoned");
 		_exit(code);
 	}
 	spawner_close(relay.spawner);

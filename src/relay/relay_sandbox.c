@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Descriptors for everything but connections: files of sessions, agents and their terminals. */
@@ -163,6 +164,16 @@ int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, cha
 	sandbox_shield();
 	announce(config);
 	return 0;
+}
+
+int relay_make_data_dir(const struct config *config, char **ret_why)
+{
+	if (!config->store || mkdir(config->data_dir, 0700) == 0 || errno == EEXIST) {
+		return 0;
+	}
+	*ret_why =
+		xprintf("cannot make the data directory %s: %s", config->data_dir, strerror(errno));
+	return -1;
 }
 
 int relay_start_spawner(const struct config *config, const struct box_rules *rules, uv_loop_t *loop,

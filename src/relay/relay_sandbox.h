@@ -17,6 +17,11 @@ int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, cha
  */
 int relay_find_cgroup(const struct config *config, char **ret_dir, char **ret_why);
 /**
+ * Makes the data directory, if the store, with --store, does not. Returns 0, or -1 and *ret_why
+ * (caller frees).
+ */
+int relay_make_data_dir(const struct config *config, char **ret_why);
+/**
  * Starts the process that starts agents under `rules` (spawner.h), unless no agents are configured:
  * then *ret_spawner stays as it is. Returns 0, or -1 and *ret_why (caller frees).
  */

@@ -330,7 +330,7 @@ static int connect_to(struct moving_pg *pg, const char *address, bool is_new, ch
 	if (!store_postgres_check(address, ret_why)) {
 		return -EINVAL;
 	}
-	int r = pg_connect(&pg->conn, address, ret_why);
+	int r = pg_connect(&pg->conn, address, PG_WRITABLE, ret_why);
 	return r < 0 ? r : (is_new ? pg_schema_make : pg_schema_check)(&pg->conn, ret_why);
 }
 

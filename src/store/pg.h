@@ -66,8 +66,20 @@ struct pg_conn {
 	bool has_warned; /* the database has warned: a commit may not have reached the standby */
 };
 
+/** Which of the hosts in an address, unless it has a target_session_attrs of its own. */
+enum pg_host {
+	PG_ANY, /* the first that lets us in */
+	PG_PRIMARY, /* no standby, which may lack the newest commits */
+	PG_WRITABLE,
+};
+
 /** Connects. Returns 0 or a negative errno, and the reason in *ret_why (caller frees). */
-int pg_connect(struct pg_conn *conn, const char *address, char **ret_why);
+int pg_connect(struct pg_conn *conn, const char *address, enum pg_host host, char **ret_why);
+/**
+ * After pg_connect() has failed: whether the reason may pass by itself. The database does not
+ * answer, is starting or stopping, or takes no writes.
+ */
+bool pg_may_come(const char *address);
 void pg_disconnect(struct pg_conn *conn);
 /**
  * Makes the connection's warnings set `conn->has_warned`. pg_connect() does this; a caller that
@@ -261,7 +273,20 @@ void pg_write(struct pg *pg);
 void pg_writer_wait(struct pg *pg);
 /** pg_connect() and pg_disconnect() of pg.conn. */
 int pg_writer_connect(struct pg *pg, char **ret_why);
+/** Makes a connection pg.conn, which must not be connected. */
+void pg_writer_use(struct pg *pg, const struct pg_conn *conn);
 void pg_writer_disconnect(struct pg *pg);
+
+/* --- pg_wait.c --- */
+
+/**
+ * Calls `use` with the writer connected, for the start of a server, which waits: if the database
+ * cannot be reached, or is lost meanwhile, it tries again, up to limits->database_wait_ms in all.
+ * Without place->wait it does not. Returns what `use` does, -ECANCELED without *ret_why if the
+ * server is to stop, or another negative errno, and *ret_why (caller frees).
+ */
+int pg_wait(struct pg *pg, const struct store_place *place,
+	int (*use)(struct pg *pg, char **ret_why), char **ret_why);
 
 /* --- pg_read.c --- */
 

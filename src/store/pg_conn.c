@@ -86,13 +86,42 @@ static void handle_notice(void *arg, const PGresult *result)
 	"SELECT set_config('synchronous_commit', 'on', false) WHERE " \
 	"current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
 
-int pg_connect(struct pg_conn *conn, const char *address, char **ret_why)
+/* The last value of a keyword counts: the address may say which host it wants, `forced` does. */
+static const char *const names[] = {"target_session_attrs", "dbname", "target_session_attrs",
+	"application_name", "client_encoding", "connect_timeout", "keepalives_idle",
+	"keepalives_interval", "keepalives_count", "tcp_user_timeout", NULL};
+#define VALUES(wanted, address, forced)                                                            \
+	{                                                                                          \
+		wanted, address, forced, "holdfast", "UTF8", CONNECT_S, "5", "2", "3", SILENCE_MS, \
+			NULL                                                                       \
+	}
+
+static bool answers_any(const char *address)
 {
-	static const char *const names[] = {"dbname", "application_name", "client_encoding",
-		"connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
-		"tcp_user_timeout", NULL};
-	const char *const values[] = {
-		address, "holdfast", "UTF8", CONNECT_S, "5", "2", "3", SILENCE_MS, NULL};
+	const char *const values[] = VALUES(NULL, address, "any");
+	PGconn *conn = PQconnectdbParams(names, values, 1);
+	bool is_there = PQstatus(conn) == CONNECTION_OK;
+	PQfinish(conn);
+	return is_there;
+}
+
+bool pg_may_come(const char *address)
+{
+	const char *const values[] = VALUES(NULL, address, NULL);
+	PGPing ping = PQpingParams(names, values, 1);
+	if (ping == PQPING_OK && answers_any(address)) {
+		return true; /* it takes no writes now, or has come meanwhile */
+	}
+	ping = ping == PQPING_OK ? PQpingParams(names, values, 1)
+				 : ping; /* it may just have gone */
+	return ping == PQPING_REJECT || ping == PQPING_NO_RESPONSE;
+}
+
+int pg_connect(struct pg_conn *conn, const char *address, enum pg_host host, char **ret_why)
+{
+	static const char *const wanted[] = {
+		[PG_ANY] = NULL, [PG_PRIMARY] = "primary", [PG_WRITABLE] = "read-write"};
+	const char *const values[] = VALUES(wanted[host], address, NULL);
 	conn->has_warned = false;
 	conn->prepared = 0;
 	conn->conn = PQconnectdbParams(names, values, 1);

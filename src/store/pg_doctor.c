@@ -125,7 +125,7 @@ int store_doctor_ask(const char *address, struct store_facts_of_database *ret_fa
 	if (!store_postgres_check(address, ret_why)) {
 		return -EINVAL;
 	}
-	int r = pg_connect(&conn, address, ret_why);
+	int r = pg_connect(&conn, address, PG_ANY, ret_why);
 	r = r < 0 ? r : take_facts(&conn, ret_facts, ret_why);
 	r = r < 0 ? r : take_clock(&conn, ret_facts, ret_why);
 	if (r == 0) {

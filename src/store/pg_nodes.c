@@ -372,7 +372,7 @@ static bool reach(struct pg *pg)
 		return true;
 	}
 	pg_disconnect(conn);
-	return pg_connect(conn, pg->address, NULL) == 0;
+	return pg_connect(conn, pg->address, PG_WRITABLE, NULL) == 0;
 }
 
 /**

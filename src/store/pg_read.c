@@ -19,7 +19,7 @@ bool pg_reader_take(struct pg *pg, struct pg_conn *ret)
 	}
 	pthread_mutex_unlock(&pg->lock);
 	if (!pg_is_alive(ret)) {
-		return pg_connect(ret, pg->address, NULL) == 0;
+		return pg_connect(ret, pg->address, PG_PRIMARY, NULL) == 0;
 	}
 	pg_note_warnings(ret);
 	return true;

@@ -36,11 +36,19 @@ static void note_socket(struct pg *pg, int fd)
 	}
 }
 
+void pg_writer_use(struct pg *pg, const struct pg_conn *conn)
+{
+	pg->conn = *conn;
+	pg_note_warnings(&pg->conn);
+	note_socket(pg, PQsocket(pg->conn.conn));
+}
+
 int pg_writer_connect(struct pg *pg, char **ret_why)
 {
-	int r = pg_connect(&pg->conn, pg->address, ret_why);
+	struct pg_conn conn = {0};
+	int r = pg_connect(&conn, pg->address, PG_WRITABLE, ret_why);
 	if (r == 0) {
-		note_socket(pg, PQsocket(pg->conn.conn));
+		pg_writer_use(pg, &conn);
 	}
 	return r;
 }

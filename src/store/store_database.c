@@ -200,7 +200,7 @@ static int begin(struct store_database *database, const char *address, char **re
 	if (!store_postgres_check(address, ret_why)) {
 		return -EINVAL;
 	}
-	int r = pg_connect(conn, address, ret_why);
+	int r = pg_connect(conn, address, PG_ANY, ret_why);
 	r = r < 0 ? r
 		  : pg_run_all(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ret_why);
 	return r < 0 ? r : pg_schema_check(conn, ret_why);

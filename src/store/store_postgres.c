@@ -45,6 +45,12 @@ static struct pg *make(struct store *store, const struct store_place *place)
 	return pg;
 }
 
+static int enter(struct pg *pg, char **ret_why)
+{
+	int r = pg_schema_make(&pg->conn, ret_why);
+	return r < 0 ? r : pg_nodes_enter(pg, ret_why);
+}
+
 static int open_store(struct store *store, const struct store_place *place, char **ret_why)
 {
 	struct pg *pg = make(store, place);
@@ -55,9 +61,10 @@ static int open_store(struct store *store, const struct store_place *place, char
 	if (r == 0 && !store_postgres_check(pg->address, &why)) {
 		r = -EINVAL;
 	}
-	r = r < 0 ? r : pg_writer_connect(pg, &why);
-	r = r < 0 ? r : pg_schema_make(&pg->conn, &why);
-	r = r < 0 ? r : pg_nodes_enter(pg, &why);
+	r = r < 0 ? r : pg_wait(pg, place, enter, &why);
+	if (r == -ECANCELED && !why) {
+		return r;
+	}
 	if (r < 0) {
 		*ret_why = xprintf("cannot use the database: %s", why ? why : strerror(-r));
 		free(why);
