@@ -22,11 +22,9 @@
 
 /*
  * Refused connections stay open for a while (ms), so that the peer can read why: closing at once,
- * with the request unread, would make the kernel drop the answer. They use descriptors of the
- * reserve.
+ * with the request unread, would make the kernel drop the answer.
  */
-#define LEAVING_MAX 32
-#define LEAVING_MS  1000
+#define LEAVING_MS 1000
 
 struct leaving {
 	int fd;
@@ -49,7 +47,7 @@ struct listeners {
 	struct listener *list;
 	size_t count;
 	uv_timer_t pause;
-	struct leaving leaving[LEAVING_MAX]; /* the oldest first */
+	struct leaving leaving[LISTEN_LEAVING_MAX]; /* the oldest first */
 	size_t leaving_count;
 	uv_timer_t leave;
 	struct diag_limit warned;
@@ -133,7 +131,7 @@ static void turn_away(struct listeners *all, int fd, bool is_tls)
 		return;
 	}
 	shutdown(fd, SHUT_WR);
-	if (all->leaving_count == LEAVING_MAX) {
+	if (all->leaving_count == all->config.leaving_max) {
 		let_go(all, 1);
 	}
 	if (!all->leaving_count) {

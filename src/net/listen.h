@@ -13,6 +13,9 @@
 #include <stddef.h>
 #include <uv.h>
 
+/* Most refused connections that stay open for a moment, so that their peers can read why. */
+#define LISTEN_LEAVING_MAX 32
+
 struct listeners;
 
 /** The listener that a connection came in by. */
@@ -36,6 +39,7 @@ struct listen_config {
 	 * close-on-exec.
 	 */
 	void (*accepted)(void *owner, int fd, const struct listen_kind *kind);
+	size_t leaving_max; /* refused connections that stay open: 1 to LISTEN_LEAVING_MAX */
 	/** Whether the connection `fd` can be served. */
 	bool (*has_room)(void *owner, int fd, const struct listen_kind *kind);
 	void *owner;

@@ -276,6 +276,7 @@ struct server {
 	uv_async_t *again; /* wakes the loop for what this tick had no time for */
 	size_t conn_count;
 	size_t conn_max;
+	size_t leaving_max; /* refused connections that stay open for a moment */
 	struct hash *households; /* struct household of room.c, by address */
 	struct list half_open; /* connections; the oldest first */
 	size_t half_open_count;

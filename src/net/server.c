@@ -52,19 +52,29 @@ static void handle_accepted(void *owner, int fd, const struct listen_kind *kind)
 }
 
 /**
- * The limit on connections, lowered if the store and the agents would lack descriptors otherwise.
+ * Descriptors that sockets may have. The rest is for the store and the agents: log files, journal
+ * segments, pipes.
  */
-static size_t most_connections(const struct limits *limits)
+static size_t most_sockets(const struct limits *limits)
 {
 	struct rlimit files;
-	size_t most = limits->connections;
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur == RLIM_INFINITY) {
-		return most;
+		return SIZE_MAX;
 	}
 	size_t all = (size_t)files.rlim_cur;
 	size_t reserve = limits->descriptor_reserve;
-	reserve = reserve > all / 2 ? all / 2 : reserve;
-	return most < all - reserve ? most : all - reserve;
+	return all - (reserve > all / 2 ? all / 2 : reserve);
+}
+
+/** Refused connections get an eighth of that at most, which is returned; the others, what is left. */
+static size_t share_sockets(struct server *server)
+{
+	size_t all = most_sockets(server->limits);
+	size_t leaving = all / 8 < LISTEN_LEAVING_MAX ? all / 8 : LISTEN_LEAVING_MAX;
+	leaving = leaving ? leaving : 1;
+	size_t left = all > leaving ? all - leaving : 1;
+	server->conn_max = server->limits->connections < left ? server->limits->connections : left;
+	return leaving;
 }
 
 static char *copy_dir(const char *dir)
@@ -97,7 +107,6 @@ static struct server *server_new(const struct server_config *config)
 	server->deny_timer = xcalloc(1, sizeof(*server->deny_timer));
 	uv_timer_init(config->loop, server->deny_timer);
 	server->deny_timer->data = server;
-	server->conn_max = most_connections(config->limits);
 	server->web_dir = copy_dir(config->web_dir);
 	server->highlight_dir = copy_dir(config->web_dir ? config->highlight_dir : NULL);
 	server->households = hash_create();
@@ -133,6 +142,7 @@ static struct server *server_new(const struct server_config *config)
 struct server *server_create(const struct server_config *config, char **ret_why)
 {
 	struct server *server = server_new(config);
+	size_t leaving_max = share_sockets(server);
 	server->transport = transport_create(config->loop, config->limits->send_threads);
 	server->deflater = config->is_compression_off ? NULL : deflater_create();
 	if (server_load_keys(server, ret_why)) {
@@ -144,6 +154,7 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 				.inherited = config->inherited,
 				.has_keys = config->tls_cert,
 				.is_tls_off = config->is_tls_off,
+				.leaving_max = leaving_max,
 				.accepted = handle_accepted,
 				.has_room = has_room,
 				.owner = server,

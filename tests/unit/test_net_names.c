@@ -116,6 +116,7 @@ static void drains_only_what_is_inherited(void **state)
 		.host = (char[]){"both"}, .port = port, .scheme = LISTEN_HTTP};
 	uv_loop_init(&loop);
 	struct listeners *listeners = listeners_create(&(struct listen_config){.loop = &loop,
+							       .leaving_max = 1,
 							       .addresses = &address,
 							       .count = 1,
 							       .inherited = &inherited,
