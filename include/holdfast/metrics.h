@@ -52,7 +52,8 @@
 	METRIC(RESETS_AHEAD, counter, "resets_total", "{reason=\"ahead\"}", "")                  \
 	METRIC(RESETS_PRUNED, counter, "resets_total", "{reason=\"pruned\"}", "")                \
 	METRIC(BACKLOG_BYTES, gauge, "store_backlog_bytes", "", "Bytes that wait for the disk")  \
-	METRIC(STORE_FAILED, gauge, "store_failed", "", "1 while the journal cannot be written") \
+	METRIC(STORE_FAILED, gauge, "store_failed", "",                                          \
+		"1 while the journal, or the database, cannot be written")                       \
 	METRIC(RECEIVING_BYTES, gauge, "receiving_bytes", "",                                    \
 		"Memory of messages and bodies that are incomplete")                             \
 	METRIC(SENDING_BYTES, gauge, "sending_bytes", "",                                        \

@@ -53,19 +53,24 @@ __attribute__((format(printf, 3, 4))) int refuse(
 __attribute__((format(printf, 3, 4))) int refuse_limit(
 	struct refusal *refusal, enum limit limit, const char *fmt, ...);
 
+/** What a server keeps its sessions in. */
+enum storage_kind { STORAGE_DISK, STORAGE_DATABASE };
+/** "disk" or "database". */
+const char *storage_name(enum storage_kind kind);
 /** Kinds of storage failures. */
 enum storage_trouble {
 	STORAGE_WRITE, /* nothing of the request is stored */
 	STORAGE_IN_DOUBT, /* it may still be there after a crash */
 	STORAGE_NAMES, /* names in a request cannot be looked up */
 	STORAGE_EVENTS, /* events cannot be read */
+	STORAGE_BLOB, /* an image or file cannot be read */
 };
 /** Returns the message for a storage failure (static text). */
-const char *storage_text(enum storage_trouble trouble);
+const char *storage_text(enum storage_kind kind, enum storage_trouble trouble);
 /** refuse() with storage_failed. */
-int refuse_storage(struct refusal *refusal, enum storage_trouble trouble);
+int refuse_storage(struct refusal *refusal, enum storage_kind kind, enum storage_trouble trouble);
 /** Refuses because of the error of a lookup: keys_damaged for -ENODATA, else storage_failed. */
-int refuse_names(struct refusal *refusal, int error);
+int refuse_names(struct refusal *refusal, enum storage_kind kind, int error);
 
 /**
  * Replaces bytes that are not valid UTF-8 with `?`, for texts that may have been cut inside a

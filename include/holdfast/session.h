@@ -202,6 +202,9 @@ bool session_table_has_disk(const struct session_table *table);
 void session_table_note_others(struct session_table *table, uint64_t bytes);
 /** Whether inputs are refused because they cannot be made durable. */
 bool session_table_is_failing(const struct session_table *table);
+/** What the table, or the one of a session, keeps its sessions in. */
+enum storage_kind session_table_storage(const struct session_table *table);
+enum storage_kind session_storage(const struct session *session);
 /** Whether the limits open_blocks and names allow another open block and another name. */
 bool session_has_room_for_block(const struct session *session);
 bool session_has_room_for_names(const struct session *session);

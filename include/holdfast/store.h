@@ -26,6 +26,7 @@
 #include "holdfast/list.h"
 #include "holdfast/metrics.h"
 #include "holdfast/record.h"
+#include "holdfast/refusal.h"
 #include "holdfast/server_life.h"
 
 #include <stdatomic.h>
@@ -241,6 +242,9 @@ void store_prune(struct store *store);
 bool store_is_full(const struct store *store);
 /** Notes that `bytes` were written to the data directory by other parts of the program. */
 void store_note_others(struct store *store, uint64_t bytes);
+/** For messages: a data directory is on a disk. */
+enum storage_kind store_storage(const struct store *store);
+enum storage_kind session_log_storage(const struct session_log *log);
 /** Whether groups cannot be made durable at the moment: appends are refused. */
 bool store_is_failing(const struct store *store);
 /** Bytes gathered or in flight, not yet durable. */

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int refuse_input(struct refusal *refusal, int error)
+static int refuse_input(const struct session *session, struct refusal *refusal, int error)
 {
 	if (error == -ENOENT) {
 		return refuse(refusal, "not_found", "the session is being deleted");
 	}
-	return refuse_storage(refusal, STORAGE_WRITE);
+	return refuse_storage(refusal, session_storage(session), STORAGE_WRITE);
 }
 
 /* --- producers --- */
@@ -245,7 +245,7 @@ int intake_append(struct session *session, const struct json_span *events, size_
 	if (r == 0) {
 		*ret_bad = 0;
 		r = append_entries(&batch);
-		r = r < 0 ? refuse_input(refusal, r) : 0;
+		r = r < 0 ? refuse_input(session, refusal, r) : 0;
 	}
 	batch_finish(&batch);
 	return r;
@@ -336,14 +336,14 @@ int intake_prompt(struct session *session, const struct request *request,
 		return refuse_limit(refusal, LIMIT_prompt_queue,
 			"too many prompts are queued in this session; send it again when one has begun");
 	}
-	return r < 0 ? refuse_input(refusal, r) : 0;
+	return r < 0 ? refuse_input(session, refusal, r) : 0;
 }
 
 int intake_refuse_not_queued(const struct prompt_view *had, struct refusal *refusal)
 {
 	static const char *const why[] = {
 		[PROMPT_UNKNOWN] = "no prompt with this id is queued in this session",
-		[PROMPT_QUEUED] = "this prompt is not on disk yet; wait for its prompt_received",
+		[PROMPT_QUEUED] = "this prompt is not stored yet; wait for its prompt_received",
 		[PROMPT_BEGUN] = "this prompt is no longer queued: its turn has begun",
 		[PROMPT_REMOVED] = "this prompt has been removed",
 	};
@@ -358,7 +358,7 @@ int intake_edit_prompt(struct session *session, const struct request *request,
 	if (r == -ESRCH) {
 		return intake_refuse_not_queued(ret_had, refusal);
 	}
-	return r < 0 ? refuse_input(refusal, r) : 0;
+	return r < 0 ? refuse_input(session, refusal, r) : 0;
 }
 
 int intake_remove_prompt(struct session *session, const struct request *request,
@@ -368,7 +368,7 @@ int intake_remove_prompt(struct session *session, const struct request *request,
 	if (r == -ESRCH) {
 		return intake_refuse_not_queued(ret_had, refusal);
 	}
-	return r < 0 ? refuse_input(refusal, r) : 0;
+	return r < 0 ? refuse_input(session, refusal, r) : 0;
 }
 
 /** Resolves an open permission request. The data is made here, so it needs no checks. */
@@ -446,7 +446,7 @@ int intake_answer(struct session *session, const struct request *request,
 			request->answer.option_id);
 	}
 	int r = append_resolution(session, id, request->answer.option_id, author);
-	return r < 0 ? refuse_input(refusal, r) : 0;
+	return r < 0 ? refuse_input(session, refusal, r) : 0;
 }
 
 int intake_elicited(struct session *session, const struct request *request,
@@ -471,7 +471,7 @@ int intake_elicited(struct session *session, const struct request *request,
 		return r;
 	}
 	r = append_elicited(session, id, request->elicited.action, author);
-	return r < 0 ? refuse_input(refusal, r) : 0;
+	return r < 0 ? refuse_input(session, refusal, r) : 0;
 }
 
 int intake_cancel_permission(struct session *session, const char *request_id)

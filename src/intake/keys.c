@@ -39,7 +39,7 @@ int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal)
 	struct log_key had = {0};
 	int r = session_find_name(batch->session, LOG_KEY_INPUT, in->key, &had);
 	if (r < 0) {
-		return refuse_names(refusal, r);
+		return refuse_names(refusal, session_storage(batch->session), r);
 	}
 	if (r == 0) {
 		batch_note(batch, i, NAME_KEY, in->key);

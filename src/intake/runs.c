@@ -52,7 +52,7 @@ static int start(struct batch *batch, size_t i, struct refusal *refusal)
 	}
 	int was = was_started(batch, i, run_id);
 	if (was != 0) {
-		return was < 0 ? refuse_names(refusal, was)
+		return was < 0 ? refuse_names(refusal, session_storage(batch->session), was)
 			       : refuse_run(batch, run_id, true, refusal);
 	}
 	batch_note(batch, i, NAME_RUN, run_id);
@@ -71,7 +71,7 @@ static int end(struct batch *batch, size_t i, struct refusal *refusal)
 	int was = was_started(batch, i, run_id);
 	entry->is_known = true; /* the run is over already */
 	return was > 0   ? 0
-	       : was < 0 ? refuse_names(refusal, was)
+	       : was < 0 ? refuse_names(refusal, session_storage(batch->session), was)
 			 : refuse_run(batch, run_id, false, refusal);
 }
 
@@ -97,6 +97,6 @@ int batch_check_run(struct batch *batch, size_t i, struct refusal *refusal)
 		return 0;
 	}
 	int was = was_started(batch, i, in->run_id);
-	return was < 0 ? refuse_names(refusal, was)
+	return was < 0 ? refuse_names(refusal, session_storage(batch->session), was)
 		       : refuse_run(batch, in->run_id, was > 0, refusal);
 }

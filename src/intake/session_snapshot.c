@@ -127,7 +127,7 @@ int intake_snapshot(struct session *session, const json_t *data, const struct li
 		if (r == 0) {
 			json_decref(match.events);
 		}
-		return refuse_names(refusal, holder.error);
+		return refuse_names(refusal, session_storage(session), holder.error);
 	}
 	if (r < 0) {
 		return r;

@@ -15,7 +15,8 @@ bool conn_session_is_absent(
 		return false;
 	case STORE_UNREADABLE:
 		refuse(refusal, "storage_failed",
-			"the session cannot be read from the server's disk; the server keeps trying, so come back later");
+			"the session cannot be read from the server's %s; the server keeps trying, so come back later",
+			storage_name(conn_storage(conn)));
 		return true;
 	case STORE_DAMAGED:
 		refuse(refusal, "session_damaged",

@@ -72,7 +72,7 @@ static void handle_stored(struct conn_wait *wait, int status)
 	struct ai_response *response =
 		wait->conn->ai ? ai_response_find(wait->conn, wait->text) : NULL;
 	if (status < 0 && response) {
-		ai_response_fail(response, storage_text(STORAGE_WRITE));
+		ai_response_fail(response, storage_text(conn_storage(wait->conn), STORAGE_WRITE));
 	}
 }
 
@@ -191,7 +191,7 @@ static void handle_removed(struct conn_wait *wait, int status)
 	}
 	if (status < 0) {
 		struct refusal refusal = {0};
-		refuse_storage(&refusal, STORAGE_WRITE);
+		refuse_storage(&refusal, conn_storage(wait->conn), STORAGE_WRITE);
 		ai_refuse(wait->conn, wait->text, &refusal);
 	} else {
 		ai_say_done(wait->conn, wait->text);

@@ -33,7 +33,7 @@ int conn_make_session(struct conn *conn, struct refusal *refusal)
 	int r = session_create(server->sessions, conn->session_id,
 		&(struct session_wish){.title = conn->title, .sub = conn->grant->sub}, &session);
 	if (r < 0) {
-		return refuse_storage(refusal, STORAGE_WRITE);
+		return refuse_storage(refusal, conn_storage(conn), STORAGE_WRITE);
 	}
 	feed_announce(server, session);
 	conn_hold_session(conn, session);

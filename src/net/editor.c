@@ -218,7 +218,7 @@ static void handle_made(struct conn_wait *wait, int status)
 		return;
 	}
 	if (status < 0 || !session) {
-		refuse_storage(&refusal, STORAGE_WRITE);
+		refuse_storage(&refusal, conn_storage(wait->conn), STORAGE_WRITE);
 	} else {
 		editor_open(conn, &request, session, &refusal);
 	}
@@ -345,7 +345,7 @@ static void handle_deleted(struct conn_wait *wait, int status)
 		return;
 	}
 	if (status < 0) {
-		refuse_storage(&refusal, STORAGE_WRITE);
+		refuse_storage(&refusal, conn_storage(wait->conn), STORAGE_WRITE);
 		editor_refuse(wait->conn, wait->text, true, &refusal);
 	} else {
 		editor_result(wait->conn, wait->text, "{}", 2);
@@ -364,7 +364,7 @@ static int take_delete(
 	}
 	int r = session_delete(session);
 	if (r < 0 && r != -EALREADY) {
-		return refuse_storage(refusal, STORAGE_WRITE);
+		return refuse_storage(refusal, conn_storage(conn), STORAGE_WRITE);
 	}
 	struct conn_wait *wait = conn_wait_create(conn, session, handle_deleted);
 	wait->text = xstrdup(request->id);

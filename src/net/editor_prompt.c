@@ -40,7 +40,7 @@ static void handle_prompt_stored(struct conn_wait *wait, int status)
 	struct editor_session *at = find_waiting(wait, &prompt_id);
 	if (status < 0 && at) {
 		end_prompt(at, wait->conn, prompt_id,
-			storage_text(
+			storage_text(conn_storage(wait->conn),
 				status == DURABLE_IN_DOUBT ? STORAGE_IN_DOUBT : STORAGE_WRITE));
 	}
 }

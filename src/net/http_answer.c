@@ -294,5 +294,5 @@ void http_refuse_method(struct conn *conn, const char *allow)
 
 void http_refuse_storage(struct conn *conn)
 {
-	http_refuse(conn, "storage_failed", storage_text(STORAGE_WRITE));
+	http_refuse(conn, "storage_failed", storage_text(conn_storage(conn), STORAGE_WRITE));
 }

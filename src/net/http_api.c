@@ -305,7 +305,10 @@ static void get_readiness(struct conn *conn)
 	if (!server_may(conn->server->life, MAY_SERVE)) {
 		http_refuse(conn, "not_ready", "the server is shutting down");
 	} else if (session_table_is_failing(sessions)) {
-		http_refuse(conn, "not_ready", "the journal cannot be written");
+		http_refuse(conn, "not_ready",
+			session_table_storage(sessions) == STORAGE_DATABASE
+				? "the database cannot be written"
+				: "the journal cannot be written");
 	} else if (!session_table_has_disk(sessions)) {
 		http_refuse(conn, "not_ready", "the data directory has reached its size limit");
 	} else {

@@ -261,7 +261,7 @@ static void handle_opened(void *arg, int fd, const struct blob *blob)
 	if (fd < 0) {
 		bool is_there = fd != -ENOENT;
 		http_refuse(conn, is_there ? "storage_failed" : "not_found",
-			is_there ? "the file cannot be read from disk (see the server's log)"
+			is_there ? storage_text(conn_storage(conn), STORAGE_BLOB)
 				 : "the session has no image or file of this name");
 		return;
 	}

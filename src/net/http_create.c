@@ -139,7 +139,7 @@ int conn_create_session(struct conn *conn, const struct session_request *request
 	struct session_wish wish = make_wish(conn, request, entry, cwd);
 	int r = session_create(sessions, id, &wish, ret_session);
 	if (r < 0 && r != -EEXIST) {
-		refuse_storage(refusal, STORAGE_WRITE);
+		refuse_storage(refusal, conn_storage(conn), STORAGE_WRITE);
 	} else if (r == 0) {
 		feed_announce(conn->server, *ret_session);
 	}

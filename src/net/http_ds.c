@@ -153,7 +153,8 @@ static void read_close(void *socket, unsigned code, const char *reason)
 	} else if (code == WS_CLOSE_GOING_AWAY) {
 		http_refuse_moved(conn);
 	} else {
-		http_refuse(conn, "storage_failed", storage_text(STORAGE_EVENTS));
+		http_refuse(
+			conn, "storage_failed", storage_text(conn_storage(conn), STORAGE_EVENTS));
 	}
 }
 

@@ -8,7 +8,8 @@ static void refuse_not_queued(struct conn *conn, struct session *session, const 
 	struct prompt_view had;
 	struct refusal refusal = {0};
 	if (session_find_prompt(session, prompt_id, &had) < 0) {
-		http_refuse(conn, "storage_failed", storage_text(STORAGE_NAMES));
+		http_refuse(
+			conn, "storage_failed", storage_text(conn_storage(conn), STORAGE_NAMES));
 		return;
 	}
 	intake_refuse_not_queued(&had, &refusal);

@@ -286,7 +286,8 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		return;
 	}
 	if (is_there && status < 0 && !search->is_all) {
-		refuse_search(search, "storage_failed", storage_text(STORAGE_EVENTS));
+		refuse_search(search, "storage_failed",
+			storage_text(session_log_storage(log), STORAGE_EVENTS));
 		return;
 	}
 	if (is_there && status < 0) {

@@ -107,10 +107,11 @@ static void answer_if_done(struct conn *conn)
 	http_stream_finish(conn);
 }
 
-static int refuse_rest(struct refusal *refusal)
+static int refuse_rest(const struct conn *conn, struct refusal *refusal)
 {
 	return refuse(refusal, "storage_failed",
-		"the server cannot write to its disk (see its log); the events that \"stored\" counts are stored, send the rest again later");
+		"the server cannot write to its %s (see its log); the events that \"stored\" counts are stored, send the rest again later",
+		storage_name(conn_storage(conn)));
 }
 
 static void set_refusal(struct event_stream *stream, const struct refusal *refusal)
@@ -137,7 +138,7 @@ static void handle_stored(struct conn_wait *wait, int status)
 	if (status < 0) {
 		struct refusal refusal = {0};
 		stream->is_in_doubt = stream->is_in_doubt || status == DURABLE_IN_DOUBT;
-		refuse_rest(&refusal);
+		refuse_rest(wait->conn, &refusal);
 		stream->refusal.code = NULL;
 		stream->count = stream->stored;
 		set_refusal(stream, &refusal);
@@ -189,7 +190,7 @@ static void take_line(struct conn *conn, const char *text, size_t len)
 			memmove(first + 1, first + 9, strlen(first + 9) + 1);
 		}
 		if (strcmp(refusal.code, "storage_failed") == 0) {
-			refuse_rest(&told);
+			refuse_rest(conn, &told);
 		} else {
 			refuse(&told, refusal.code, "line %zu: %.220s", stream->line,
 				refusal.message);

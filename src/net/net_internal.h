@@ -276,7 +276,6 @@ struct server {
 	uv_async_t *again; /* wakes the loop for what this tick had no time for */
 	size_t conn_count;
 	size_t conn_max;
-	size_t leaving_max; /* refused connections that stay open for a moment */
 	struct hash *households; /* struct household of room.c, by address */
 	struct list half_open; /* connections; the oldest first */
 	size_t half_open_count;
@@ -568,10 +567,8 @@ int conn_append_snapshot(struct conn *conn, const json_t *data, struct snapshot_
 void conn_wait_take_snapshot(struct conn_wait *wait, const struct snapshot_result *result);
 
 /* refuse_later.c */
-/**
- * Refuses a WebSocket's request once what the refusal rests on is durable; if that fails, with
- * storage_failed and the same detail.
- */
+enum storage_kind conn_storage(const struct conn *conn);
+/** Refuses a request once what it rests on is durable; else with storage_failed, same detail. */
 void conn_refuse_later(struct conn *conn, const struct refusal *refusal);
 /** Refuses with storage_failed, now. `status` is that of a durable_wait; `id` may be NULL. */
 void conn_refuse_storage(

@@ -8,18 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum storage_kind conn_storage(const struct conn *conn)
+{
+	return session_table_storage(conn->server->sessions);
+}
+
 /** Makes a refusal with storage_failed; `status` is that of a durable_wait. */
-static struct refusal failed(int status)
+static struct refusal failed(const struct conn *conn, int status)
 {
 	struct refusal refusal = {.detail.is_in_doubt = status == DURABLE_IN_DOUBT};
-	refuse_storage(&refusal, refusal.detail.is_in_doubt ? STORAGE_IN_DOUBT : STORAGE_WRITE);
+	refuse_storage(&refusal, conn_storage(conn),
+		refusal.detail.is_in_doubt ? STORAGE_IN_DOUBT : STORAGE_WRITE);
 	return refusal;
 }
 
 void conn_refuse_storage(
 	struct conn *conn, const char *request, enum error_about about, const char *id, int status)
 {
-	struct refusal refusal = failed(status);
+	struct refusal refusal = failed(conn, status);
 	strcpy(refusal.request, request);
 	refusal.detail.about = about;
 	refusal.detail.id = id;
@@ -28,7 +34,7 @@ void conn_refuse_storage(
 
 void http_refuse_failed(struct conn *conn, int status)
 {
-	struct refusal refusal = failed(status);
+	struct refusal refusal = failed(conn, status);
 	http_refuse_event(conn, &refusal);
 }
 

@@ -80,7 +80,7 @@ static void handle_opened(void *arg, int fd, const struct blob *blob)
 	} else if (fd == -EBADMSG) {
 		refuse(&check->refusal, "blob_damaged", BLOB_DAMAGED);
 	} else {
-		refuse_storage(&check->refusal, STORAGE_EVENTS);
+		refuse_storage(&check->refusal, conn_storage(check->conn), STORAGE_BLOB);
 	}
 	check->at++;
 	look_on(check);

@@ -262,7 +262,7 @@ struct session *conn_find_session(struct conn *conn)
 	}
 	if (session && !session_is_there(session)) { /* its creation is not durable yet */
 		conn_send_error(conn, "storage_failed",
-			"the session is not on the server's disk yet; try again in a moment");
+			"the session is not stored yet; try again in a moment");
 		conn_close(conn, 1011, "storage_failed");
 		return NULL;
 	}

@@ -105,7 +105,7 @@ static void handle_list(struct conn *conn, const struct request *request, struct
 		return;
 	}
 	if (session_find_prompt(conn->session, prompt_id, &had) < 0) {
-		refuse_storage(refusal, STORAGE_NAMES);
+		refuse_storage(refusal, conn_storage(conn), STORAGE_NAMES);
 		return;
 	}
 	intake_refuse_not_queued(&had, refusal);

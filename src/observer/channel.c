@@ -233,9 +233,8 @@ void channel_gone(struct channel *channel, const char *reason)
 
 void channel_taken_back(struct channel *channel)
 {
-	struct frame *frame = frame_error("storage_failed",
-		"the session could not be written to the server's disk; try again later", NULL,
-		NULL);
+	struct frame *frame = frame_error(
+		"storage_failed", "the session could not be stored; try again later", NULL, NULL);
 	dismiss_all(channel, frame, 1011, "storage_failed");
 }
 

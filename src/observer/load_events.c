@@ -98,18 +98,21 @@ struct load_plan load_plan_make(
 	return plan;
 }
 
+#define REPAIR " (the operator can run holdfast repair)"
+
 void refuse_events_read(struct refusal *refusal, const struct session_log *log)
 {
+	enum storage_kind storage = session_log_storage(log);
 	uint64_t from;
 	uint64_t to;
 	if (!session_log_get_damage(log, &from, &to)) {
-		refuse_storage(refusal, STORAGE_EVENTS);
+		refuse_storage(refusal, storage, STORAGE_EVENTS);
 		return;
 	}
 	refuse(refusal, "storage_failed",
 		"events %" PRIu64 " to %" PRIu64
-		" are damaged on the server's disk; gaps=1 loads the others (the operator can run holdfast repair)",
-		from, to);
+		" are damaged on the server's %s; gaps=1 loads the others%s",
+		from, to, storage_name(storage), storage == STORAGE_DISK ? REPAIR : "");
 	refusal->detail.lost_from = from;
 	refusal->detail.lost_to = to;
 }

@@ -368,10 +368,11 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 			frame_error(refusal.code, refusal.message, "load_events", &refusal.detail));
 		observer_pump(o); /* the load that was interrupted, and live events since then */
 	} else {
-		struct frame *frame = o->is_sse ? frame_error("storage_failed",
-							  storage_text(STORAGE_EVENTS), NULL, NULL)
-						: NULL;
-		observer_dismiss(o, frame, 1011, "the events cannot be read from disk");
+		const char *why =
+			storage_text(session_log_storage(o->channel->log), STORAGE_EVENTS);
+		struct frame *frame =
+			o->is_sse ? frame_error("storage_failed", why, NULL, NULL) : NULL;
+		observer_dismiss(o, frame, 1011, "the events cannot be read");
 		frame_unref(frame);
 	}
 }

@@ -134,16 +134,21 @@ static void handle_elsewhere(
 
 static void handle_store_failed(void *owner, int error)
 {
+	struct relay *relay = owner;
+	bool is_database = relay->config->store;
 	diag(DIAG_ERROR,
-		"the journal cannot be written: %s. New events are refused until it can; everything acknowledged can still be read. Writing is retried: make room, or fix the disk",
-		strerror(-error));
-	((struct relay *)owner)->store_failing = true;
+		"the %s cannot be written: %s. New events are refused until it can; everything acknowledged can still be read. Writing is retried: %s",
+		is_database ? "database" : "journal",
+		is_database && error == -EIO ? "it refuses, as said above" : strerror(-error),
+		is_database ? "make room there, or see its log" : "make room, or fix the disk");
+	relay->store_failing = true;
 }
 
 static void handle_store_revived(void *owner)
 {
 	struct relay *relay = owner;
-	diag(DIAG_INFO, "the journal can be written again");
+	diag(DIAG_INFO, "the %s can be written again",
+		relay->config->store ? "database" : "journal");
 	relay->store_failing = false;
 	agent_host_retry(relay->agents);
 }

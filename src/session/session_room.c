@@ -31,6 +31,16 @@ void session_table_note_others(struct session_table *table, uint64_t bytes)
 	store_note_others(table->store, bytes);
 }
 
+enum storage_kind session_table_storage(const struct session_table *table)
+{
+	return store_storage(table->store);
+}
+
+enum storage_kind session_storage(const struct session *session)
+{
+	return session_table_storage(session->table);
+}
+
 bool session_table_is_failing(const struct session_table *table)
 {
 	return store_is_failing(table->store);

@@ -68,7 +68,9 @@ static void handle_rewound(void *owner, int status)
 {
 	struct session_table *table = owner;
 	if (status < 0) {
-		diag(DIAG_ERROR, "the journal cannot be read either: %s", strerror(-status));
+		diag(DIAG_ERROR, "the %s cannot be read either: %s",
+			store_storage(table->store) == STORAGE_DATABASE ? "database" : "journal",
+			strerror(-status));
 		return;
 	}
 	while (!list_empty(&table->lost)) {

@@ -61,6 +61,7 @@ struct log_read {
 struct aside;
 
 struct store_engine {
+	enum storage_kind storage;
 	/**
 	 * Makes a log for each session with session_log_new(), gives the owner its records with
 	 * store_replay(), and then calls store_recovered(). Blocks.

@@ -262,7 +262,7 @@ static void land_all(struct pg *pg)
 	store_synced(pg->store, pg->flight.lsn);
 }
 
-static void refuse(struct list *parts)
+static void refuse_all(struct list *parts)
 {
 	while (!list_empty(parts)) {
 		struct pg_part *part = part_in(parts->next);
@@ -336,8 +336,8 @@ static void fail(struct pg *pg)
 {
 	struct store *store = pg->store;
 	bool has_doubtful = note_doubtful(pg);
-	refuse(&pg->gather.parts); /* newest first: last_record has to go back step by step */
-	refuse(&pg->flight.parts);
+	refuse_all(&pg->gather.parts); /* newest first: last_record has to go back step by step */
+	refuse_all(&pg->flight.parts);
 	pg->gather.lsn++;
 	pg->gather.bytes = 0;
 	store_failed(store, pg->flight.status, pg->is_in_doubt ? pg->flight.lsn : 0);

@@ -335,6 +335,11 @@ uint64_t session_log_last_seq(const struct session_log *log)
 	return log->last_seq;
 }
 
+enum storage_kind session_log_storage(const struct session_log *log)
+{
+	return store_storage(log->store);
+}
+
 bool session_log_get_damage(const struct session_log *log, uint64_t *ret_from, uint64_t *ret_to)
 {
 	*ret_from = log->damage_from;

@@ -161,6 +161,11 @@ void store_kick(struct store *store)
 	}
 }
 
+enum storage_kind store_storage(const struct store *store)
+{
+	return store->engine->storage;
+}
+
 bool store_is_failing(const struct store *store)
 {
 	return store->error != 0;

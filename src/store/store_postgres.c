@@ -267,6 +267,7 @@ static int delete_aside(struct store *store, const struct aside *aside)
 }
 
 const struct store_engine store_postgres = {
+	.storage = STORAGE_DATABASE,
 	.open = open_store,
 	.close = close_store,
 	.free = free_state,

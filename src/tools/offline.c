@@ -28,7 +28,9 @@ static void handle_session(void *owner, struct session *session)
 
 static void handle_store_failed(void *owner, int error)
 {
-	diag(DIAG_ERROR, "the journal cannot be written: %s", strerror(-error));
+	const struct offline *opened = owner;
+	diag(DIAG_ERROR, "the %s cannot be written: %s", opened->own_dir ? "database" : "journal",
+		strerror(-error));
 }
 
 static void handle_store_revived(void *owner)

@@ -45,29 +45,42 @@ int refuse_limit(struct refusal *refusal, enum limit limit, const char *fmt, ...
 	return -EINVAL;
 }
 
-const char *storage_text(enum storage_trouble trouble)
+const char *storage_name(enum storage_kind kind)
 {
-	static const char *const texts[] = {
-		[STORAGE_WRITE] =
-			"the server cannot write to its disk; nothing was stored (see the server's log)",
-		[STORAGE_IN_DOUBT] =
-			"the server could not write to its disk and could not undo the write yet: it will be undone, unless the server is killed first (see the server's log)",
-		[STORAGE_NAMES] =
-			"the server cannot read the session's names from its disk; nothing was stored (see the server's log)",
-		[STORAGE_EVENTS] = "the events cannot be read from disk (see the server's log)",
-	};
-	return texts[trouble];
+	return kind == STORAGE_DATABASE ? "database" : "disk";
 }
 
-int refuse_storage(struct refusal *refusal, enum storage_trouble trouble)
+#define TEXTS(name)                                                                                                                       \
+	{                                                                                                                                 \
+		[STORAGE_WRITE] = "the server cannot write to its " name                                                                  \
+				  "; nothing was stored (see the server's log)",                                                          \
+		[STORAGE_IN_DOUBT] =                                                                                                      \
+			"the server could not write to its " name                                                                         \
+			" and could not undo the write yet: it will be undone, unless the server is killed first (see the server's log)", \
+		[STORAGE_NAMES] = "the server cannot read the session's names from its " name                                             \
+				  "; nothing was stored (see the server's log)",                                                          \
+		[STORAGE_EVENTS] = "the server cannot read the events from its " name                                                     \
+				   " (see the server's log)",                                                                             \
+		[STORAGE_BLOB] = "the server cannot read the file from its " name                                                         \
+				 " (see the server's log)",                                                                               \
+	}
+
+const char *storage_text(enum storage_kind kind, enum storage_trouble trouble)
 {
-	return refuse(refusal, "storage_failed", "%s", storage_text(trouble));
+	static const char *const texts[][STORAGE_BLOB + 1] = {
+		[STORAGE_DISK] = TEXTS("disk"), [STORAGE_DATABASE] = TEXTS("database")};
+	return texts[kind][trouble];
 }
 
-int refuse_names(struct refusal *refusal, int error)
+int refuse_storage(struct refusal *refusal, enum storage_kind kind, enum storage_trouble trouble)
+{
+	return refuse(refusal, "storage_failed", "%s", storage_text(kind, trouble));
+}
+
+int refuse_names(struct refusal *refusal, enum storage_kind kind, int error)
 {
 	return error == -ENODATA
 		       ? refuse(refusal, "keys_damaged",
 				 "keys or runs of this session are lost, so the server cannot tell whether this was stored before; nothing was stored, and the server's operator has to repair the session")
-		       : refuse_storage(refusal, STORAGE_NAMES);
+		       : refuse_storage(refusal, kind, STORAGE_NAMES);
 }

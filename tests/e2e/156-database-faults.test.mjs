@@ -90,6 +90,39 @@ async function startLink(t, postgres) {
 
 const waiting = (postgres) => Number(postgres.ask('relay', 'SELECT count(*) FROM pg_locks WHERE NOT granted'));
 
+test('what cannot be written or read is refused in words about the database: no disk, no journal, no file', async (t) => {
+	const postgres = Postgres.start(t);
+	const { server } = await start(t, postgres);
+	const { id: unread } = await server.createSession({ id: 'unread' });
+	const said = [];
+	const isRefused = async (what, method, path, options) => {
+		await eventually(async () => {
+			const { status, body } = await server.request(method, path, options);
+			said.push([what, (body.error ?? body).message]);
+			return status === 503;
+		}, `${what} to be refused`);
+	};
+	await set(postgres, 'statement_timeout', '100ms');
+	kill(postgres);
+	assert.equal((await append(server, 0)).status, 200); // it has connected again
+	const release = await postgres.hold(t, 'relay', 'LOCK TABLE holdfast_session IN EXCLUSIVE MODE');
+	await isRefused('an append', 'POST', '/api/sessions/s/events', { json: [input.note({})] });
+	await isRefused('readiness', 'GET', '/readyz');
+	await isRefused('a stream', 'POST', '/api/sessions/s/events', { body: `${JSON.stringify(input.note({}))}\n`, headers: { 'content-type': 'application/x-ndjson' } });
+	await isRefused('a session', 'POST', '/api/sessions', { json: { id: 'new' } });
+	await isRefused('a deletion', 'DELETE', `/api/sessions/${unread}`);
+	await eventually(() => /the database cannot be written: it refuses, as said above\. .*make room there, or see its log\n/.test(server.stderr), 'the server to say so');
+	await release();
+	await set(postgres, 'statement_timeout', '0');
+	kill(postgres);
+	await eventually(() => /the database can be written again\n/.test(server.stderr), 'it to be written again');
+	const refused = said.filter(([, message]) => message);
+	assert.ok(new Set(refused.map(([what]) => what)).size === 5, JSON.stringify(said));
+	assert.deepEqual(refused.filter(([, message]) => !/database/.test(message) || /disk|journal/.test(message)), []);
+	assert.doesNotMatch(server.stderr, /journal|disk/);
+	assert.equal((await append(server, 1)).status, 200);
+});
+
 test('a producer goes on by itself when the database may be written again, lets us in, is quick', async (t) => {
 	const postgres = Postgres.start(t);
 	const { server, observer } = await start(t, postgres);

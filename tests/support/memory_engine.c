@@ -142,7 +142,7 @@ static void succeed(struct store *store)
 	store_synced(store, state->flight_lsn);
 }
 
-static void refuse(struct list *parts)
+static void refuse_all(struct list *parts)
 {
 	while (!list_empty(parts)) {
 		struct part *part = part_in(parts->next);
@@ -154,8 +154,8 @@ static void refuse(struct list *parts)
 static void fail(struct store *store)
 {
 	struct state *state = state_of(store);
-	refuse(&state->gathered);
-	refuse(&state->flight);
+	refuse_all(&state->gathered);
+	refuse_all(&state->flight);
 	state->gather_lsn++;
 	state->bytes = 0;
 	store_failed(store, -EIO, 0);
