@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { input, post } from '../support/producer.mjs';
 import { demoAgent, scratchDir } from '../support/server.mjs';
-import { eventually } from '../support/wait.mjs';
+import { defer, eventually } from '../support/wait.mjs';
 import { assertNoFault } from './axe.mjs';
 import { byTestId, openPage, say, sessionUrl, startServer, waitForEnd, waitForSeq, waitForTurns, walkOn } from './page.mjs';
 
@@ -176,6 +176,7 @@ test('the list is grouped by directory, as this browser wants it', async (t) => 
 test('500 sessions are one stop of the Tab key, and the arrows go through them', async (t) => {
 	const server = await startServer(t);
 	await Promise.all(Array.from({ length: 500 }, (_, i) => server.createSession({ id: `s${i}`, title: `Session number ${i}` })));
+	defer(t, () => server.kill9()); // a stop syncs the files of each session, one after the other
 	const page = await openPage(t, server.url);
 	await page.waitForFunction(() => document.querySelectorAll('[data-testid="session"]').length === 500);
 	const stops = await page.evaluate(() => [...document.querySelectorAll('#sessions a, #sessions button')].filter((e) => e.tabIndex >= 0).map((e) => e.closest('li').dataset.sessionId));

@@ -1,7 +1,7 @@
 // What a token hides: no byte of it comes out of any door, and all the rest comes as it is.
 
 import assert from 'node:assert/strict';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -111,7 +111,7 @@ async function compareCold(t, server, id) {
 }
 
 test('an agent\'s hidden words come out nowhere: live, in every format, and cold after restarts', async (t) => {
-	const server = await Server.start(t, { agent: AGENT });
+	const server = await Server.start(t, { agent: AGENT, args: ['--limit', 'thought_flush_ms=60s'] });
 	await server.createSession({ id: 's' });
 	const plain = new Map();
 	const hiding = [];
@@ -137,6 +137,12 @@ test('an agent\'s hidden words come out nowhere: live, in every format, and cold
 	}
 	const controller = plain.get(SHAPES[0]);
 	await controller.prompt('ask');
+	for (const [query, observer] of plain) {
+		if (query.deltas) { // they see the thought grow, which the agent waits for
+			await observer.waitFor(({ type, data }) => ['delta', 'preview'].includes(type) && data.type === 'agent_thought', { ms: 60_000 });
+		}
+	}
+	writeFileSync(join(server.dataDir, '..', 'seen'), '');
 	const { data: { request_id } } = await controller.waitForEvent('permission_request', { ms: 60_000 });
 	await controller.waitFor((f) => f.type === 'state' && f.data.status === 'waiting');
 	await feed.waitFor((f) => f.type === 'session_changed' && f.data.session.status === 'waiting');

@@ -1,6 +1,8 @@
 // An agent that uses every way there is to say what a token can hide. The words begin with "thought-" and "tool-", so that
-// they can be searched for; all others begin with "open-". A prompt "ask" waits for an answer in the middle of it.
+// they can be searched for; all others begin with "open-". A prompt "ask" waits for an answer in the middle of it. The first
+// thought goes on when there is a file "seen" in the directory.
 
+import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const say = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
@@ -34,7 +36,9 @@ function call(id) {
 async function play(prompt, cwd) {
 	update('agent_message_chunk', text('open-begin\n\n'));
 	update('agent_thought_chunk', { ...text('thought-text '), messageId: 'thought-message', _meta: { of: 'thought-meta' } });
-	await later(150);
+	while (!existsSync(`${cwd}/seen`)) {
+		await later(20);
+	}
 	update('agent_thought_chunk', text('thought-more'));
 	update('agent_thought_chunk', image('thought-image'));
 	update('agent_message_chunk', image('open-image'));
