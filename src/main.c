@@ -76,17 +76,31 @@ static const struct {
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
-static void print_help(void)
+/** Returns the exit code of a command, which has failed if its output could not be written. */
+static int check_output(int code)
 {
-	printf("holdfast " HOLDFAST_VERSION
-	       ": a WebSocket relay with reconnect sync for AI agents\n\n"
-	       "Usage: holdfast COMMAND [ARGUMENTS]\n\n");
+	int r = diag_flush();
+	if (r == 0 || code == 2) {
+		return code;
+	}
+	diag(DIAG_ERROR, "stdout cannot be written: %s", strerror(-r));
+	return 2;
+}
+
+/** Returns the exit code. */
+static int print_help(void)
+{
+	diag_print_text("holdfast " HOLDFAST_VERSION
+			": a WebSocket relay with reconnect sync for AI agents\n\n"
+			"Usage: holdfast COMMAND [ARGUMENTS]\n\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (commands[i].help) {
-			printf("  %-12s  %s\n", commands[i].name, commands[i].help);
+			diag_print_text("  %-12s  %s\n", commands[i].name, commands[i].help);
 		}
 	}
-	printf("\nholdfast COMMAND --help says more; holdfast --version prints the version.\n");
+	diag_print_text(
+		"\nholdfast COMMAND --help says more; holdfast --version prints the version.\n");
+	return check_output(0);
 }
 
 /** Returns the exit code. */
@@ -106,25 +120,12 @@ static int refuse_name(const char *name)
 	return 2;
 }
 
-/** Returns the exit code of a command, which has failed if its output could not be written. */
-static int check_output(int code)
-{
-	bool had_failed = ferror(stdout) != 0;
-	if ((fflush(stdout) == 0 && !had_failed) || code == 2) {
-		return code;
-	}
-	diag(DIAG_ERROR, "stdout cannot be written%s%s", had_failed ? "" : ": ",
-		had_failed ? "" : strerror(errno));
-	return 2;
-}
-
 static int run(int argc, char **argv)
 {
 	const char *name = argv[0];
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (strcmp(name, commands[i].name) == 0) {
-			int code = commands[i].run(argc - 1, argv + 1);
-			return commands[i].run == serve ? code : check_output(code);
+			return check_output(commands[i].run(argc - 1, argv + 1));
 		}
 	}
 	return refuse_name(name);
@@ -134,8 +135,7 @@ static int run(int argc, char **argv)
 static int help(int argc, char **argv)
 {
 	if (argc == 1 || strcmp(argv[1], "help") == 0) {
-		print_help();
-		return 0;
+		return print_help();
 	}
 	char flag[] = "--help";
 	return run(2, (char *[]){argv[1], flag, NULL});
@@ -155,12 +155,11 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (is_one_of(argv[1], "--version", "-V")) {
-		printf("holdfast " HOLDFAST_VERSION "\n");
-		return 0;
+		diag_print_text("holdfast " HOLDFAST_VERSION "\n");
+		return check_output(0);
 	}
 	if (is_one_of(argv[1], "--help", "-h")) {
-		print_help();
-		return 0;
+		return print_help();
 	}
 	return strcmp(argv[1], "help") == 0 ? help(argc - 1, argv + 1) : run(argc - 1, argv + 1);
 }

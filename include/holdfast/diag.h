@@ -81,6 +81,15 @@ void diag_clean(struct buffer *out, const char *text, size_t len);
 void diag_show(struct buffer *out, const char *text, size_t len);
 /** Like diag_clean(), JSON without a change of its values: what a terminal must not get is escaped. */
 void diag_clean_json(struct buffer *out, const char *json, size_t len);
+/** Writes bytes to stdout that are safe already. */
+void diag_print_bytes(const char *bytes, size_t len);
+/** Likewise text of this program, without a newline at its end. */
+__attribute__((format(printf, 1, 2))) void diag_print_text(const char *fmt, ...);
+/**
+ * Flushes stdout. Returns 0, or the negative errno of the first write to it that has failed; what a
+ * command has printed is then incomplete.
+ */
+int diag_flush(void);
 /** Prints a line on stdout, made safe by diag_clean(): what a command answers. */
 __attribute__((format(printf, 1, 2))) void diag_print(const char *fmt, ...);
 /** Likewise JSON, made safe by diag_clean_json(). */

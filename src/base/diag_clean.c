@@ -4,6 +4,7 @@
 #include "holdfast/terminal_sequence.h"
 #include "holdfast/utf8.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +83,35 @@ void diag_clean_json(struct buffer *out, const char *json, size_t len)
 	}
 }
 
+/* errno of the first write to stdout that failed: the stream only keeps that one did. */
+static int print_error;
+
+static void note_print(bool is_good)
+{
+	if (!is_good && !print_error) {
+		print_error = errno;
+	}
+}
+
+void diag_print_bytes(const char *bytes, size_t len)
+{
+	note_print(fwrite(bytes, 1, len, stdout) == len);
+}
+
+void diag_print_text(const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	note_print(vprintf(fmt, args) >= 0);
+	va_end(args);
+}
+
+int diag_flush(void)
+{
+	note_print(fflush(stdout) == 0);
+	return print_error ? -print_error : ferror(stdout) ? -EIO : 0;
+}
+
 void diag_print(const char *fmt, ...)
 {
 	va_list args;
@@ -95,7 +125,7 @@ void diag_print(const char *fmt, ...)
 	}
 	diag_clean(&out, text, (size_t)len);
 	buffer_append_char(&out, '\n');
-	fwrite(out.data, 1, out.len, stdout);
+	diag_print_bytes(out.data, out.len);
 	buffer_finish(&out);
 	free(text);
 }
@@ -105,6 +135,6 @@ void diag_print_json(const char *json, size_t len)
 	struct buffer out = {0};
 	diag_clean_json(&out, json, len);
 	buffer_append_char(&out, '\n');
-	fwrite(out.data, 1, out.len, stdout);
+	diag_print_bytes(out.data, out.len);
 	buffer_finish(&out);
 }

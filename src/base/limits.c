@@ -1,6 +1,7 @@
 #include "holdfast/limits.h"
 
 #include "holdfast/buffer.h"
+#include "holdfast/diag.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -163,9 +164,9 @@ static void print_row(
 	char cells[PRINT_COLUMNS][80], const int widths[PRINT_COLUMNS], const char *meaning)
 {
 	for (size_t c = 0; c < PRINT_COLUMNS; c++) {
-		printf("%-*s  ", widths[c], cells[c]);
+		diag_print_text("%-*s  ", widths[c], cells[c]);
 	}
-	printf("%s\n", meaning);
+	diag_print_text("%s\n", meaning);
 }
 
 void limits_print(const struct limits *limits)

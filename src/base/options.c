@@ -19,16 +19,16 @@ static const struct option *options_of(const struct command *command)
 
 static void print_help(const struct command *command)
 {
-	printf("Usage: holdfast %s\n\n%s\nOptions:\n", command->usage, command->help);
+	diag_print_text("Usage: holdfast %s\n\n%s\nOptions:\n", command->usage, command->help);
 	for (const struct option *option = options_of(command); option->flag; option++) {
-		printf("  %s%s%s\n      %s\n", option->flag, option->argument ? " " : "",
+		diag_print_text("  %s%s%s\n      %s\n", option->flag, option->argument ? " " : "",
 			option->argument ? option->argument : "", option->help);
 		if (option->env) {
-			printf("      %s, default: %s\n", option->env,
+			diag_print_text("      %s, default: %s\n", option->env,
 				option->fallback ? option->fallback : "none");
 		}
 	}
-	printf("  --help\n      this text\n");
+	diag_print_text("  --help\n      this text\n");
 }
 
 /**

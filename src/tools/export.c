@@ -139,7 +139,7 @@ static void write_block(struct export *ex, const char *line, const struct event_
 
 static void write_bytes(void *owner, const char *bytes, size_t len)
 {
-	fwrite(bytes, 1, len, stdout);
+	diag_print_bytes(bytes, len);
 }
 
 static int read_metadata(const struct export *ex, const struct store_facts *facts,
@@ -178,9 +178,7 @@ static int export(struct export *ex, bool markdown)
 		diag(DIAG_ERROR, "there is no log of a session %s", ex->id);
 		return TOOL_FAILED;
 	}
-	if (r == 0 && (fflush(stdout) != 0 || ferror(stdout))) {
-		r = -EIO;
-	}
+	r = r == 0 ? diag_flush() : r;
 	if (r < 0) {
 		diag(DIAG_ERROR, "session %s cannot be exported: %s", ex->id, strerror(-r));
 		return TOOL_FAILED;

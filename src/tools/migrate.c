@@ -165,7 +165,7 @@ static void handle_moved(void *owner, const char *id, uint64_t events, bool is_n
 	if (!migration->progress.is_shown) {
 		diag_print("%s: %llu event%s, %s", id, (unsigned long long)events,
 			events == 1 ? "" : "s", is_new ? "moved" : "there already");
-		fflush(stdout);
+		diag_flush();
 	}
 }
 

@@ -84,7 +84,7 @@ static void tell(struct repair *repair, const char *id, uint64_t epoch)
 		diag_print("%s: %s; %" PRIu64 " lost, %" PRIu64
 			   " from the journal; new epoch %016" PRIx64,
 			id, damage.why, damage.lost, damage.found, epoch);
-		fflush(stdout);
+		diag_flush();
 	}
 }
 
@@ -131,7 +131,7 @@ static void tell_moved(void *owner, const char *what, const char *to)
 	repair->lost++;
 	repair->told++;
 	diag_print("%s is damaged, and was moved to %s", what, to);
-	fflush(stdout);
+	diag_flush();
 }
 
 static int set_aside(struct repair *repair, const char *dir)
@@ -155,7 +155,7 @@ static void tell_names(struct repair *repair, const char *id, const struct names
 		!names->missing        ? ""
 		: repair->forgets_keys ? "; the lost ones are given up"
 				       : "; --forget-keys gives the lost ones up");
-	fflush(stdout);
+	diag_flush();
 	repair->lost += names->missing;
 	repair->told++;
 }
@@ -210,7 +210,7 @@ static void tell_rest(struct repair *repair, const struct findings *before, cons
 		left.count = 0;
 	}
 	if (!repair->told && !before->count && !left.count) {
-		printf("nothing is damaged\n");
+		diag_print_text("nothing is damaged\n");
 	}
 	for (size_t i = 0; !repair->told && !left.count && i < before->count; i++) {
 		diag_print("%s: this was put in order", before->lines[i]);
@@ -218,7 +218,7 @@ static void tell_rest(struct repair *repair, const struct findings *before, cons
 	for (size_t i = 0; i < left.count; i++) {
 		diag(DIAG_ERROR, "%s: this is still damaged", left.lines[i]);
 	}
-	fflush(stdout);
+	diag_flush();
 	repair->lost += left.count;
 	findings_finish(&left);
 }

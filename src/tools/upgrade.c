@@ -151,7 +151,7 @@ static int run(const char *dir, bool is_dry)
 	}
 	bool is_newest = !found.segments && !found.sessions;
 	if (is_newest) {
-		printf("everything is in the newest formats\n");
+		diag_print_text("everything is in the newest formats\n");
 	}
 	if (is_newest || is_dry) {
 		return is_newest ? 0 : 1;

@@ -33,7 +33,7 @@ static void print_finding(
 {
 	progress_hide(progress);
 	diag_print("%s%s: %s", kind, place, what);
-	fflush(stdout);
+	diag_flush();
 }
 
 static void handle_problem(void *owner, const char *place, const char *what)
@@ -53,7 +53,8 @@ static void handle_progress(void *owner, uint64_t bytes)
 
 static void print_count(uint64_t count, const char *what, const char *behind)
 {
-	printf("%llu %s%s%s", (unsigned long long)count, what, count == 1 ? "" : "s", behind);
+	diag_print_text(
+		"%llu %s%s%s", (unsigned long long)count, what, count == 1 ? "" : "s", behind);
 }
 
 static void print_summary(const struct store_check_counts *counts, bool is_database)
@@ -73,7 +74,7 @@ static void print_summary(const struct store_check_counts *counts, bool is_datab
 	if (counts->problems) {
 		print_count(counts->problems, "problem", "\n");
 	} else {
-		printf("clean\n");
+		diag_print_text("clean\n");
 	}
 }
 

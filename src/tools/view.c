@@ -79,7 +79,7 @@ static void print_event(const char *type, const json_t *data)
 	} else if (strcmp(type, "x-holdfast-keys-forgotten") == 0) {
 		print_note("keys of producers are lost", NULL);
 	}
-	fflush(stdout);
+	diag_flush();
 }
 
 struct view *view_create(bool is_plain)

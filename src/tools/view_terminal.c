@@ -1,6 +1,7 @@
 /* Lays out events on a terminal: a page that only grows at its end. */
 #include "view.h"
 
+#include "holdfast/diag.h"
 #include "holdfast/hash.h"
 #include "holdfast/markdown_terminal.h"
 #include "holdfast/terminal_page.h"
@@ -148,8 +149,8 @@ static void begin(struct terminal_view *view, enum block block)
 static void flush(struct terminal_view *view)
 {
 	struct buffer *out = &view->page.out;
-	fwrite(out->data, 1, out->len, stdout);
-	fflush(stdout);
+	diag_print_bytes(out->data, out->len);
+	diag_flush();
 	buffer_clear(out);
 }
 

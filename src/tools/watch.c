@@ -38,7 +38,7 @@ static bool write_line(const json_t *json, const struct json_numbers *numbers)
 	char *text = json_text(json, numbers);
 	diag_print_json(text, strlen(text));
 	free(text);
-	return fflush(stdout) == 0;
+	return diag_flush() == 0;
 }
 
 static bool write_event(void *owner, const json_t *event)

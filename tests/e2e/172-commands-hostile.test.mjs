@@ -73,12 +73,14 @@ test('output that cannot be written makes a command fail', async (t) => {
 	const server = await Server.start(t);
 	const at = ['--data', server.dataDir];
 	await run(t, ['append', 's', '--create', ...at], { stdin: '{"type":"x-a","data":{}}' });
+	const long = Array.from({ length: 200 }, (_, n) => JSON.stringify({ type: 'agent_message_chunk', data: { text: `${'word '.repeat(200)}${n}\n\n` } })).join('\n');
+	await run(t, ['append', 'long', '--create', ...at], { stdin: long }); // more than a buffer: what fails is not the last write
 	const full = openSync('/dev/full', 'w');
-	for (const args of [['tail', 's', ...at], ['sessions', ...at], ['sessions', '--json', ...at], ['append', 's', ...at], ['verify', server.dataDir], ['url', ...at], ['limits'],
+	for (const args of [['export', server.dataDir, 's'], ['export', server.dataDir, 's', '--format', 'markdown'], ['export', server.dataDir, 'long'], ['export', server.dataDir, 'long', '--format', 'markdown'], ['tail', 'long', ...at], ['--help'], ['serve', '--help'], ['check-config', '--data', server.dataDir], ['tail', 's', ...at], ['sessions', ...at], ['sessions', '--json', ...at], ['append', 's', ...at], ['verify', server.dataDir], ['url', ...at], ['limits'],
 		['token', 'create', '--role', 'observer', '--session', 's', ...at], ['token', 'list', ...at], ['tail', 's', '--follow', ...at]]) {
 		const { code, stderr } = await run(t, args, { stdin: '{"type":"x-a","data":{}}', stdout: full });
 		assert.equal(code, 2, args.join(' '));
-		assert.match(stderr, /stdout cannot be written/, args.join(' '));
+		assert.match(stderr, /(stdout cannot be written|session \w+ cannot be exported): No space left on device/, args.join(' '));
 	}
 	closeSync(full);
 });
