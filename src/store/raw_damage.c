@@ -55,6 +55,65 @@ bool raw_batch_is_good(const char *bytes, size_t len, uint64_t expected, uint64_
 	return is_next || has_records(bytes, len, written);
 }
 
+size_t raw_batch_len(const struct buffer *bytes, size_t at, uint64_t *ret_number)
+{
+	struct unpack in = {.bytes = bytes->data + at, .len = bytes->len - at};
+	uint64_t magic = unpack_le(&in, 4);
+	uint64_t len = unpack_le(&in, 8);
+	*ret_number = unpack_le(&in, 8);
+	uint64_t sum = unpack_le(&in, 8);
+	if (in.failed || magic != RAW_BATCH_MAGIC || len > in.len ||
+		sum != (journal_checksum(bytes->data + at, 20) ^
+			       journal_checksum(in.bytes, (size_t)len))) {
+		return 0;
+	}
+	return RAW_BATCH_HEADER_SIZE + (size_t)len;
+}
+
+/**
+ * Where the batch at `at`, which is not whole, ends: a wrong bit of its length is put right if it
+ * fits then. `at` if this is no header of batch `expected`; 0 if it goes on behind the file's end.
+ */
+static size_t told_end(const struct buffer *bytes, size_t at, uint64_t expected)
+{
+	struct unpack in = {.bytes = bytes->data + at, .len = bytes->len - at};
+	uint64_t magic = unpack_le(&in, 4);
+	uint64_t len = unpack_le(&in, 8);
+	uint64_t number = unpack_le(&in, 8);
+	(void)unpack_le(&in, 8);
+	if (in.failed || magic != RAW_BATCH_MAGIC || number != expected) {
+		return at;
+	}
+	for (unsigned bit = 0; bit < 64; bit++) {
+		uint64_t other = len ^ (uint64_t)1 << bit;
+		size_t whole = RAW_BATCH_HEADER_SIZE + (size_t)other;
+		if (other < in.len && raw_batch_len(bytes, at + whole, &number) &&
+			has_records(bytes->data + at, whole, expected)) {
+			return at + whole;
+		}
+	}
+	return len > in.len ? 0 : at + RAW_BATCH_HEADER_SIZE + (size_t)len;
+}
+
+bool raw_later_batch(const struct buffer *bytes, size_t at, uint64_t expected, size_t *ret_next)
+{
+	static const char magic[4] = {'H', 'F', 'R', 'B'};
+	uint64_t number;
+	size_t end = told_end(bytes, at, expected);
+	for (at = end ? end : bytes->len; at + RAW_BATCH_HEADER_SIZE <= bytes->len; at++) {
+		const char *next = memmem(bytes->data + at, bytes->len - at, magic, sizeof(magic));
+		if (!next) {
+			return false;
+		}
+		at = (size_t)(next - bytes->data);
+		if (raw_batch_len(bytes, at, &number)) {
+			*ret_next = at;
+			return true;
+		}
+	}
+	return false;
+}
+
 /** Marks what a record can have changed. Returns false if that may be more than one stream. */
 static bool judge_record(struct raw_found *found, const struct raw_record *record)
 {

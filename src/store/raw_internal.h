@@ -225,6 +225,14 @@ int raw_inspect(const struct raw_dirs *dirs, const struct raw_sizes *sizes, stru
  * damaged. Sets its number.
  */
 bool raw_batch_is_good(const char *bytes, size_t len, uint64_t expected, uint64_t *ret_number);
+/** Returns the length, with header, of the batch that begins at `at`; 0: it is not whole. */
+size_t raw_batch_len(const struct buffer *bytes, size_t at, uint64_t *ret_number);
+/**
+ * Returns whether a whole batch follows the one at `at`, which is not whole and has the number
+ * `expected`, and where: then it is damage, not a torn write. The bytes in a batch are a client's,
+ * and may look like another batch: these count for nothing.
+ */
+bool raw_later_batch(const struct buffer *bytes, size_t at, uint64_t expected, size_t *ret_next);
 /** Marks the streams that these bytes, which are no batch any more, may have changed. */
 void raw_batch_lost(struct raw_found *found, const char *bytes, size_t len);
 /** Marks the streams whose files do not have just the bytes that the journal says. */

@@ -81,42 +81,6 @@ struct recovery {
 	const struct raw_sizes *sizes; /* of all files, for raw_inspect(); NULL: raw_recover() */
 };
 
-/** Returns the length, with header, of the batch that begins at `at`; 0: it is not whole. */
-static size_t batch_len(const struct buffer *bytes, size_t at, uint64_t *ret_number)
-{
-	struct unpack in = {.bytes = bytes->data + at, .len = bytes->len - at};
-	uint64_t magic = unpack_le(&in, 4);
-	uint64_t len = unpack_le(&in, 8);
-	*ret_number = unpack_le(&in, 8);
-	uint64_t sum = unpack_le(&in, 8);
-	if (in.failed || magic != RAW_BATCH_MAGIC || len > in.len ||
-		sum != (journal_checksum(bytes->data + at, 20) ^
-			       journal_checksum(in.bytes, (size_t)len))) {
-		return 0;
-	}
-	return RAW_BATCH_HEADER_SIZE + (size_t)len;
-}
-
-/** Returns whether a whole batch follows an incomplete one: then it is damage, not a torn write. */
-static bool has_later_batch(const struct buffer *bytes, size_t at, size_t *ret_next)
-{
-	static const char magic[4] = {'H', 'F', 'R', 'B'};
-	uint64_t number;
-	while (at + RAW_BATCH_HEADER_SIZE <= bytes->len) {
-		const char *next = memmem(bytes->data + at, bytes->len - at, magic, sizeof(magic));
-		if (!next) {
-			return false;
-		}
-		at = (size_t)(next - bytes->data);
-		if (batch_len(bytes, at, &number)) {
-			*ret_next = at;
-			return true;
-		}
-		at++;
-	}
-	return false;
-}
-
 static void forget_file(struct recovery *recovery)
 {
 	close_fd(recovery->file);
@@ -365,12 +329,12 @@ static int read_batches(struct recovery *recovery, const char *name, const struc
 	size_t next;
 	int r = 0;
 	while (r == 0) {
-		size_t len = batch_len(bytes, *at, &number);
+		size_t len = raw_batch_len(bytes, *at, &number);
 		if (len) {
 			r = read_batch(recovery, name, bytes, *at, len, number);
 			*ret_last = *at;
 			*at += len;
-		} else if (has_later_batch(bytes, *at, &next)) {
+		} else if (raw_later_batch(bytes, *at, recovery->found->batch + 1, &next)) {
 			r = go_over(
 				recovery, name, bytes, *at, next, *at == RAW_SEGMENT_MAGIC_SIZE);
 			*at = r == 0 ? next : *at;
@@ -404,7 +368,7 @@ static int read_segment(struct recovery *recovery, const char *name, const struc
 	recovery->found->unsure_from = is_all ? 0 : last;
 	recovery->found->loose = bytes->len - at;
 	size_t next;
-	if (!is_ours && has_later_batch(bytes, at, &next)) {
+	if (!is_ours && raw_later_batch(bytes, at, 0, &next)) {
 		recovery->found->why =
 			xprintf("streams/journal/%s: its first bytes are damaged", name);
 		return -EBADMSG;

@@ -77,6 +77,22 @@ static int set_one_aside(struct raw_store *store, int aside, struct raw_stream *
 	return r;
 }
 
+/** A damaged stream; a fork has bytes of its sources, which are deleted once it is. NULL: none. */
+static struct raw_stream *next_damaged(const struct raw_store *store)
+{
+	list_for_each(link, &store->state->streams) {
+		struct raw_stream *stream = list_entry(link, struct raw_stream, link);
+		const struct raw_stream *at = stream;
+		while (at && !at->is_hurt && !at->is_damaged) {
+			at = at->source;
+		}
+		if (at && !stream->is_deleted) {
+			return stream;
+		}
+	}
+	return NULL;
+}
+
 static int set_each_aside(const char *dir, int aside, const struct setting_aside *to)
 {
 	uv_loop_t loop;
@@ -89,11 +105,9 @@ static int set_each_aside(const char *dir, int aside, const struct setting_aside
 		.clock = &clock,
 		.dir = dir,
 		.forgets_lost = true});
-	list_for_each_safe(link, tmp, &store->state->streams) {
-		struct raw_stream *stream = list_entry(link, struct raw_stream, link);
-		if (r == 0 && (stream->is_hurt || stream->is_damaged) && !stream->is_deleted) {
-			r = set_one_aside(store, aside, stream, to);
-		}
+	struct raw_stream *stream;
+	while (r == 0 && (stream = next_damaged(store))) {
+		r = set_one_aside(store, aside, stream, to);
 	}
 	loop_run_until(&loop, is_written, store, limits_default()->stop_wait_ms);
 	r = r == 0 && store->is_failing ? -EIO : r;

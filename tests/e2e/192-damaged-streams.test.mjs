@@ -145,6 +145,63 @@ test('a bit anywhere in the journal hits the streams of its batch, and no other'
 	}
 });
 
+test('bytes of a client that look like a batch are none, where a write of them was cut off', async (t) => {
+	/** Runs a server on three streams' worth of requests, and kills it. */
+	const life = async (...requests) => {
+		const server = await Server.start(t);
+		for (const request of [['PUT', 'victim', { type: TEXT, body: 'secret' }], ['PUT', 'taker', { type: TEXT, body: 'x' }], ...requests]) {
+			assert.ok((await ask(server, ...request)).status < 300, request.join(' '));
+		}
+		await server.kill9();
+		const [segment] = readdirSync(join(server.dataDir, 'streams/journal'));
+		const path = join(server.dataDir, 'streams/journal', segment);
+		return { server, path, batches: batchesOf(readFileSync(path)) };
+	};
+	// What deletes the other stream, as the batch behind the one that it will be in.
+	const taught = await life(['POST', 'taker', { type: TEXT, body: 'y' }], ['DELETE', 'victim']);
+	const { at, length } = taught.batches.at(-1);
+	const forged = readFileSync(taught.path).subarray(at, at + length);
+	const { server, path, batches } = await life(['POST', 'taker', { type: TEXT, body: Buffer.concat([Buffer.alloc(100, 'a'), forged, Buffer.alloc(1000, 'b')]) }]);
+	truncateSync(path, batches.at(-1).at + batches.at(-1).length - 500);
+	await server.up();
+	for (const [name, bytes] of [['victim', 'secret'], ['taker', 'x']]) {
+		assert.equal((await readAll(server, name)).toString(), bytes);
+	}
+	assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready' });
+	assert.equal((await ask(server, 'POST', 'taker', { type: TEXT, body: 'y' })).status, 204);
+});
+
+test('a fork of a damaged stream is refused and repaired with it', async (t) => {
+	for (const isDeleted of [false, true]) {
+		const server = await Server.start(t);
+		await ask(server, 'PUT', 'source', { type: TEXT, body: 'base' });
+		await ask(server, 'PUT', 'fork', { type: TEXT, headers: { 'stream-forked-from': '/v1/stream/source' } });
+		await ask(server, 'PUT', 'other', { type: TEXT, body: 'free' });
+		await ask(server, 'POST', 'source', { type: TEXT, body: 'more' });
+		await ask(server, 'POST', 'other', { type: TEXT, body: ' and whole' });
+		await server.kill9();
+		const [segment] = readdirSync(join(server.dataDir, 'streams/journal'));
+		const path = join(server.dataDir, 'streams/journal', segment);
+		const { at, length } = batchesOf(readFileSync(path)).at(-2);
+		flip(path, at + length - 2);
+		await server.up();
+		for (const name of ['source', 'fork']) {
+			assert.equal((await ask(server, 'GET', name, { query: { offset: '-1' } })).status, 500, name);
+		}
+		assert.ok(!isDeleted || (await ask(server, 'DELETE', 'source')).status === 204);
+		await server.stop();
+		assert.equal((await runToEnd(['repair', server.dataDir])).code, 1);
+		const verified = await runToEnd(['verify', server.dataDir]);
+		assert.equal(verified.code, 0, verified.stdout);
+		await server.restart();
+		for (const name of ['source', 'fork']) {
+			assert.equal((await ask(server, 'PUT', name, { type: TEXT, body: 'anew' })).status, 201, name);
+		}
+		assert.equal((await readAll(server, 'other')).toString(), 'free and whole');
+		assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready' });
+	}
+});
+
 test('a journal that is gone or has another beginning deletes nothing; a doubled batch, and a missing one, are noticed', async (t) => {
 	const made = await make(t);
 	const names = Object.keys(made.whole);
