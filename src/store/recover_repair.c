@@ -66,7 +66,7 @@ static int finish_one(struct store *store, const char *id)
 	bool is_there = has_epoch && faccessat(dir_fd, fresh, F_OK, 0) == 0;
 	if (is_there) {
 		diag(DIAG_INFO, "session %s: completed an interrupted repair", id);
-		r = disk->renameat(dir_fd, fresh, dir_fd, "events.jsonl") < 0 ? -errno : 0;
+		r = repair_put_log(store, id, dir_fd, fresh);
 	}
 	r = r < 0 ? r : unlink_all(dir_fd, is_fresh_log);
 	/*

@@ -469,10 +469,8 @@ static int put_in_place(struct session_log *log, int dir_fd, const char *fresh)
 {
 	struct metadata meta;
 	struct buffer json = {0};
-	repair_keep_file(log->store, log->id, dir_fd, "events.jsonl");
 	repair_keep_file(log->store, log->id, dir_fd, "metadata.json");
-	int r = disk_sync(log->store->dir_fd, "set-aside", O_RDONLY | O_DIRECTORY);
-	r = r < 0 ? r : write_names(log, dir_fd);
+	int r = write_names(log, dir_fd);
 	if (r < 0) {
 		return r;
 	}
@@ -482,9 +480,7 @@ static int put_in_place(struct session_log *log, int dir_fd, const char *fresh)
 	r = disk_replace(dir_fd, "metadata.json", &json, true);
 	buffer_finish(&json);
 	metadata_finish(&meta);
-	if (r == 0 && disk->renameat(dir_fd, fresh, dir_fd, "events.jsonl") < 0) {
-		r = -errno;
-	}
+	r = r < 0 ? r : repair_put_log(log->store, log->id, dir_fd, fresh);
 	return r == 0 && disk->fsync(dir_fd) < 0 ? -errno : r;
 }
 

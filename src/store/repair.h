@@ -74,6 +74,11 @@ int set_aside_list(int dir_fd, struct set_aside **ret, size_t *ret_count);
  * logged. Any thread.
  */
 void repair_keep_file(struct store *store, const char *id, int dir_fd, const char *name);
+/**
+ * Keeps the damaged log in the same way, and puts the file `fresh` in its place. Call it when nothing
+ * can end the repair any more: no program appends to a log that has a second name.
+ */
+int repair_put_log(struct store *store, const char *id, int dir_fd, const char *fresh);
 /** Notes the sessions that are in no other place: see aside.c. */
 void set_aside_note_all(struct store *store);
 /** Member of struct store_engine: deletes a session's folders in set-aside/. */

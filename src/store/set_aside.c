@@ -104,6 +104,13 @@ void repair_keep_file(struct store *store, const char *id, int dir_fd, const cha
 	}
 }
 
+int repair_put_log(struct store *store, const char *id, int dir_fd, const char *fresh)
+{
+	repair_keep_file(store, id, dir_fd, "events.jsonl");
+	int r = disk_sync(store->dir_fd, "set-aside", O_RDONLY | O_DIRECTORY);
+	return r == 0 && disk->renameat(dir_fd, fresh, dir_fd, "events.jsonl") < 0 ? -errno : r;
+}
+
 static int move_to_trash(struct store *store, const char *from, const char *to)
 {
 	remove_folder(store->dir_fd, to);

@@ -157,6 +157,30 @@ test('a deletion of a damaged session that failed can be tried again', async (t)
 	assert.equal((await server.request('GET', path('hurt'))).status, 404);
 });
 
+test('a repair that could not be ended leaves a log that can be written', async (t) => {
+	const flipEvent = (server) => {
+		const file = join(server.dataDir, 'sessions/hurt/events.jsonl');
+		const bytes = readFileSync(file);
+		bytes[40] ^= 1;
+		writeFileSync(file, bytes);
+	};
+	const { server } = await start(t, flipEvent);
+	await server.stop();
+	const folder = join(server.dataDir, 'sessions/hurt');
+	const inTheWay = join(folder, 'metadata.json.new');
+	mkdirSync(inTheWay);
+	assert.equal((await runToEnd(['repair', server.dataDir])).code, 2);
+	rmSync(inTheWay, { recursive: true });
+	await server.restart();
+	await post(server, 'hurt', [input.note({ n: 'behind it' })]);
+	await server.stop();
+	assert.match(readFileSync(join(folder, 'events.jsonl'), 'utf8'), /behind it/);
+	assert.equal(statSync(join(folder, 'events.jsonl')).nlink, 1);
+	assert.equal((await runToEnd(['repair', server.dataDir])).code, 1);
+	assert.equal((await runToEnd(['verify', server.dataDir])).code, 0);
+	assert.ok(readdirSync(join(server.dataDir, 'set-aside')).some((name) => name.startsWith('hurt.events.jsonl.')));
+});
+
 test('a session that an earlier program made anew in place of a damaged one stays', async (t) => {
 	const { server } = await start(t, flipMetadata);
 	await server.stop();
