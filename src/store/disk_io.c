@@ -208,7 +208,7 @@ int disk_sync(int dir_fd, const char *name, int flags)
 	return r;
 }
 
-int disk_replace(int dir_fd, const char *name, const struct buffer *bytes, bool sync)
+int disk_write_new(int dir_fd, const char *name, const struct buffer *bytes, bool sync)
 {
 	char fresh[64];
 	snprintf(fresh, sizeof(fresh), "%s.new", name);
@@ -221,8 +221,19 @@ int disk_replace(int dir_fd, const char *name, const struct buffer *bytes, bool 
 		r = -errno;
 	}
 	close(fd);
-	if (r == 0 && disk->renameat(dir_fd, fresh, dir_fd, name) < 0) {
-		r = -errno;
-	}
+	return r;
+}
+
+int disk_put_new(int dir_fd, const char *name, bool sync)
+{
+	char fresh[64];
+	snprintf(fresh, sizeof(fresh), "%s.new", name);
+	int r = disk->renameat(dir_fd, fresh, dir_fd, name) < 0 ? -errno : 0;
 	return r == 0 && sync && disk->fsync(dir_fd) < 0 ? -errno : r;
+}
+
+int disk_replace(int dir_fd, const char *name, const struct buffer *bytes, bool sync)
+{
+	int r = disk_write_new(dir_fd, name, bytes, sync);
+	return r < 0 ? r : disk_put_new(dir_fd, name, sync);
 }

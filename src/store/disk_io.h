@@ -56,6 +56,9 @@ int disk_sync(int dir_fd, const char *name, int flags);
  * `sync` that also holds after a power cut.
  */
 int disk_replace(int dir_fd, const char *name, const struct buffer *bytes, bool sync);
+/** The two steps of disk_replace(). */
+int disk_write_new(int dir_fd, const char *name, const struct buffer *bytes, bool sync);
+int disk_put_new(int dir_fd, const char *name, bool sync);
 
 /* rewrite.c */
 /**

@@ -162,9 +162,10 @@ static int remake(struct names_job *job, const struct buffer *old)
 	if (fd >= 0) {
 		close(fd);
 	}
+	r = r < 0 ? r : disk_write_new(dir_fd, "keys.jsonl", &rebuild.lines, true);
 	if (r == 0) {
 		repair_keep_file(job->store, job->id, dir_fd, "keys.jsonl");
-		r = disk_replace(dir_fd, "keys.jsonl", &rebuild.lines, true);
+		r = disk_put_new(dir_fd, "keys.jsonl", true);
 	}
 	close(dir_fd);
 	job->is_remade = r == 0;

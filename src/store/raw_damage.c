@@ -207,6 +207,26 @@ int raw_open_aside(const struct raw_dirs *dirs)
 	return fd < 0 ? -errno : fd;
 }
 
+void raw_aside_name(int aside, const char *name, char ret[RAW_ASIDE_NAME_SIZE])
+{
+	unsigned number = 0;
+	struct stat st;
+	snprintf(ret, RAW_ASIDE_NAME_SIZE, "%.40s", name);
+	while (fstatat(aside, ret, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		snprintf(ret, RAW_ASIDE_NAME_SIZE, "%.40s.%u", name, ++number);
+	}
+}
+
+/** Whether an earlier try, which did not come to its end, has kept this segment. */
+static bool is_kept(const struct raw_dirs *dirs, int aside, const char *name)
+{
+	struct stat kept;
+	struct stat st;
+	return fstatat(aside, name, &kept, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstatat(dirs->journal_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       kept.st_ino == st.st_ino && kept.st_dev == st.st_dev;
+}
+
 /** The segments are about to be deleted, as those of a checkpoint. */
 static int keep_segments(const struct raw_dirs *dirs, int aside)
 {
@@ -214,7 +234,10 @@ static int keep_segments(const struct raw_dirs *dirs, int aside)
 	size_t count;
 	int r = disk_list(dirs->dir_fd, "journal", raw_is_segment, &names, &count);
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		if (linkat(dirs->journal_fd, names[i], aside, names[i], 0) < 0 && errno != EEXIST) {
+		char to[RAW_ASIDE_NAME_SIZE];
+		raw_aside_name(aside, names[i], to);
+		if (!is_kept(dirs, aside, names[i]) &&
+			linkat(dirs->journal_fd, names[i], aside, to, 0) < 0) {
 			r = -errno;
 		}
 	}
@@ -230,12 +253,14 @@ static int keep_files(const struct raw_dirs *dirs, struct raw_found *found, int 
 	uint64_t id;
 	int r = disk_list(dirs->dir_fd, "data", raw_is_data, &names, &count);
 	for (size_t i = 0; r == 0 && i < count; i++) {
+		char to[RAW_ASIDE_NAME_SIZE];
+		raw_aside_name(aside, names[i], to);
 		raw_read_name(names[i], "", &id);
 		if (id >= found->state->next_id) {
 			found->state->next_id = id + 1;
 		}
 		if (!raw_state_by_id(found->state, id) &&
-			disk->renameat(dirs->data_fd, names[i], aside, names[i]) < 0) {
+			disk->renameat(dirs->data_fd, names[i], aside, to) < 0) {
 			r = -errno;
 		}
 	}

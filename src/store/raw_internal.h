@@ -239,6 +239,9 @@ void raw_batch_lost(struct raw_found *found, const char *bytes, size_t len);
 void raw_compare_sizes(struct raw_found *found, const struct raw_sizes *sizes);
 /** Opens streams/set-aside/, and makes it. Returns a descriptor or a negative errno. */
 int raw_open_aside(const struct raw_dirs *dirs);
+#define RAW_ASIDE_NAME_SIZE 64
+/** Finds a name for the file in streams/set-aside/: NAME, or NAME.N if that is taken. */
+void raw_aside_name(int aside, const char *name, char ret[RAW_ASIDE_NAME_SIZE]);
 /** Keeps the segments, and files that no stream has, in streams/set-aside/. */
 int raw_keep_damaged(const struct raw_dirs *dirs, struct raw_found *found);
 

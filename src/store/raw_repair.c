@@ -19,13 +19,8 @@
 /** Moves a file to streams/set-aside/NAME, or NAME.N if that is taken. */
 static int move(const struct raw_dirs *dirs, int aside, int from_fd, const char *name)
 {
-	char to[64];
-	unsigned number = 0;
-	struct stat st;
-	snprintf(to, sizeof(to), "%s", name);
-	while (fstatat(aside, to, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		snprintf(to, sizeof(to), "%.40s.%u", name, ++number);
-	}
+	char to[RAW_ASIDE_NAME_SIZE];
+	raw_aside_name(aside, name, to);
 	return disk->renameat(from_fd, name, aside, to) < 0 && errno != ENOENT ? -errno : 0;
 }
 

@@ -2,7 +2,7 @@
 // nothing is stored twice for a key that is lost.
 
 import assert from 'node:assert/strict';
-import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { readMetrics } from '../support/metrics.mjs';
@@ -124,6 +124,23 @@ test('a key that was lost is refused, not stored again, until a repair gives it 
 	await verify(0, server.dataDir);
 	await server.up();
 	await isKnown(server, [note('k1'), note('k2')]);
+});
+
+test('while damaged names cannot be made anew, no try leaves anything', async (t) => {
+	const server = await start(t);
+	flip(server, '"k2"');
+	const folder = join(server.dataDir, 'sessions/s');
+	const inTheWay = join(folder, 'keys.jsonl.new');
+	mkdirSync(inTheWay);
+	await server.restart();
+	for (let n = 0; n < 3; n++) {
+		assert.equal((await append(server, [note('k1')])).body.error.code, 'storage_failed');
+	}
+	assert.deepEqual(readdirSync(join(server.dataDir, 'set-aside')), []);
+	assert.equal(statSync(join(folder, 'keys.jsonl')).nlink, 1);
+	rmSync(inTheWay, { recursive: true });
+	await isKnown(server, [note('k1')]);
+	assert.deepEqual(readdirSync(join(server.dataDir, 'set-aside')), ['s.keys.jsonl.1']);
 });
 
 test('names that follow from events are there again at once', async (t) => {
