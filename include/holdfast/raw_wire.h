@@ -1,5 +1,5 @@
 /*
- * The wire format of raw Durable Streams (protocol draft 1.0): names; numbers and times in headers;
+ * The wire format of raw Durable Streams (protocol draft 1.0): names; numbers in headers;
  * the stored form of JSON; and the content of their server-sent events. Pure.
  */
 #ifndef HOLDFAST_RAW_WIRE_H
@@ -35,15 +35,11 @@ bool raw_offset_read(const char *text, struct raw_offset *ret);
 void raw_offset_write(char ret[RAW_OFFSET_SIZE], uint64_t at);
 
 /**
- * Reads a decimal number up to 2^53 - 1; with `plain`, without leading zeros. Returns false if it
- * is malformed.
+ * Reads a decimal number up to 2^53 - 1, of digits alone. With `plain`, without leading zeros, as the
+ * protocol asks for Stream-TTL (5.1); of producers' numbers (5.2.1) it does not. Returns false if it is
+ * malformed.
  */
 bool raw_number_read(const char *text, bool plain, uint64_t *ret);
-/**
- * Reads an RFC 3339 time such as 2026-11-27T14:00:00.5+01:00, into ms since 1970. Returns false if
- * it is malformed.
- */
-bool raw_time_read(const char *text, int64_t *ret);
 
 /** Whether a content type begins with a type and a subtype and is printable ASCII. */
 bool raw_type_is_valid(const char *type);

@@ -3,6 +3,8 @@
  */
 #include "raw_internal.h"
 
+#include "holdfast/rfc3339.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -162,7 +164,7 @@ static const char *read_expiry(struct conn *conn, struct http_raw *raw)
 	}
 	raw->create.ttl_s = (int64_t)ttl;
 	if (!take_text(conn, "stream-expires-at", NUMBER_SIZE, &raw->expires) ||
-		(raw->expires && !raw_time_read(raw->expires, &raw->create.expires_ms))) {
+		(raw->expires && !rfc3339_read(raw->expires, &raw->create.expires_ms))) {
 		return "Stream-Expires-At must be a time such as 2026-12-31T23:59:59Z";
 	}
 	raw->create.expires = raw->expires;

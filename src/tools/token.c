@@ -6,6 +6,7 @@
 #include "holdfast/buffer.h"
 #include "holdfast/clock.h"
 #include "holdfast/diag.h"
+#include "holdfast/rfc3339.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -102,8 +103,8 @@ static int64_t read_period(const char *text)
 	errno = 0;
 	long long number = strtoll(text, &end, 10);
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (*end == units[i].unit && !end[1] && !errno && number > 0 &&
-			number <= 36500 * 86400LL / units[i].seconds) {
+		if (*text >= '0' && *text <= '9' && *end == units[i].unit && !end[1] && !errno &&
+			number > 0 && number <= 36500 * 86400LL / units[i].seconds) {
 			return number * units[i].seconds;
 		}
 	}
@@ -269,12 +270,10 @@ static int list(const char *values[])
 
 static int read_before(const char *text, int64_t *ret_ms)
 {
-	struct tm tm = {0};
-	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-	*ret_ms = end && !*end ? (int64_t)timegm(&tm) * 1000 : -1;
-	return *ret_ms < 0 ? options_refuse(&options[BEFORE], text,
-				     "give a time in UTC, such as 2026-11-22T12:00:00Z")
-			   : 0;
+	return rfc3339_read(text, ret_ms) && *ret_ms >= 0
+		       ? 0
+		       : options_refuse(&options[BEFORE], text,
+				 "give a time, such as 2026-11-22T12:00:00Z or 2026-11-22T13:00:00+01:00");
 }
 
 /**

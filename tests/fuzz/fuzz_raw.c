@@ -7,6 +7,7 @@
 
 #include "holdfast/json_span.h"
 #include "holdfast/raw_wire.h"
+#include "holdfast/rfc3339.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static void check_header(const char *text)
 	if (raw_number_read(text, true, &number)) {
 		fuzz_check(text[0] != '0' || !text[1], "no zero is in front of it");
 	}
-	if (raw_time_read(text, &ms)) {
+	if (rfc3339_read(text, &ms)) {
 		fuzz_check(ms > -62300000000000 && ms < 253500000000000,
 			"a time has four digits for its year");
 	}
