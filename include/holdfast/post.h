@@ -29,10 +29,12 @@ struct post_url {
 /* What post_url_parse() accepts besides https and names. */
 #define POST_URL_PLAIN   1U /* http */
 #define POST_URL_ADDRESS 2U /* an address in place of a name */
+#define POST_URL_TYPED   4U /* as a person writes it: upper-case letters, no path, `_` in the name */
 
 /**
- * Parses a URL, which must have a path, and neither a user nor a fragment. Returns false if
- * invalid.
+ * Parses a URL (RFC 3986) in the form in which browsers write it: scheme and host in lower case, with a
+ * path. Refused, although it allows them: a user, who would be sent to whoever has the host; a fragment,
+ * which is not sent; an empty port; a zone of an address; and escapes in a host. Returns false if invalid.
  */
 bool post_url_parse(const char *text, unsigned also, struct post_url *ret);
 /** Whether these bytes are the number of a port. */
@@ -68,11 +70,14 @@ struct post {
  */
 int post_send(const struct post *post, int64_t now_s, int64_t *ret_retry_s);
 /**
- * Parses the head of an answer, a NUL-terminated text. Returns the status, with the seconds of
+ * Parses the head of an answer, a NUL-terminated text; a body behind it is not read. Returns the status, with the seconds of
  * Retry-After as of `now_s` (0: none), or -EPROTO. A pure function.
  */
 int post_read_answer(const char *head, int64_t now_s, int64_t *ret_retry_s);
-/** Parses the value of Retry-After, a number or a date. Returns seconds, or 0 if it is invalid. */
+/**
+ * Parses the value of Retry-After (RFC 9110, section 10.2.3): digits, or a date in any of the three forms
+ * of section 5.6.7. Returns seconds, at most 2^31 - 1, or 0 if it is invalid.
+ */
 int64_t post_retry_after(const char *value, int64_t now_s);
 
 #endif

@@ -243,28 +243,53 @@ static int read_head(struct line *line, struct buffer *head)
 
 /* --- the answer --- */
 
+/** Whether nothing but blanks follows on the line. */
+static bool is_end(const char *at)
+{
+	at += strspn(at, " \t");
+	return !*at || *at == '\r' || *at == '\n';
+}
+
+/** Reads a date in seconds since 1970; -1 if it is none. */
+static int64_t read_date(const char *text)
+{
+	static const char *const forms[] = {
+		"%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y"};
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		struct tm tm = {0};
+		const char *end = strptime(text, forms[i], &tm);
+		int day = tm.tm_mday;
+		int64_t at = end && is_end(end) ? (int64_t)timegm(&tm) : -1;
+		if (at >= 0 && tm.tm_mday == day) { /* else the month has no such day */
+			return at;
+		}
+	}
+	return -1;
+}
+
 int64_t post_retry_after(const char *value, int64_t now_s)
 {
-	struct tm tm = {0};
 	value += strspn(value, " \t");
 	size_t digits = strspn(value, "0123456789");
 	if (digits) {
-		return digits < 10 ? atoll(value) : 0;
+		int64_t seconds = digits < 10 ? atoll(value) : INT32_MAX;
+		return is_end(value + digits) ? seconds : 0;
 	}
-	if (!strptime(value, "%a, %d %b %Y %H:%M:%S GMT", &tm)) {
-		return 0;
-	}
-	int64_t at = (int64_t)timegm(&tm);
+	int64_t at = read_date(value);
 	return at > now_s ? at - now_s : 0;
 }
 
 int post_read_answer(const char *head, int64_t now_s, int64_t *ret_retry_s)
 {
 	static const char name[] = "\r\nretry-after:";
-	int status;
+	int status = 0;
+	char behind = ' ';
 	const char *retry = strcasestr(head, name);
-	*ret_retry_s = retry ? post_retry_after(retry + sizeof(name) - 1, now_s) : 0;
-	return sscanf(head, "HTTP/1.%*1d %3d", &status) == 1 && status >= 100 ? status : -EPROTO;
+	const char *end = strstr(head, "\r\n\r\n");
+	bool has_one = retry && (!end || retry < end);
+	*ret_retry_s = has_one ? post_retry_after(retry + sizeof(name) - 1, now_s) : 0;
+	int fields = sscanf(head, "HTTP/1.%*1[0-9] %3d%c", &status, &behind);
+	return fields >= 1 && status >= 100 && strchr(" \r\n", behind) ? status : -EPROTO;
 }
 
 static int exchange(const struct post *post, struct line *line, struct buffer *head)

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#define NAME_CHARS "abcdefghijklmnopqrstuvwxyz0123456789.-"
+#define NAME_CHARS  "abcdefghijklmnopqrstuvwxyz0123456789.-"
+#define TYPED_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 
 /* --- URLs --- */
 
@@ -20,26 +22,37 @@ bool post_port_is_valid(const char *text, size_t len)
 	return atoi(digits) > 0 && atoi(digits) < 65536;
 }
 
-/** Takes `https://`, or `http://` if allowed. Returns where the host begins, or NULL. */
-static const char *take_scheme(const char *text, bool may_be_plain, struct post_url *ret)
+static bool begins(const char *text, const char *scheme, unsigned also)
 {
-	ret->is_tls = strncmp(text, "https://", 8) == 0;
+	size_t len = strlen(scheme);
+	return also & POST_URL_TYPED ? strncasecmp(text, scheme, len) == 0
+				     : strncmp(text, scheme, len) == 0;
+}
+
+/** Takes `https://`, or `http://` if allowed. Returns where the host begins, or NULL. */
+static const char *take_scheme(const char *text, unsigned also, struct post_url *ret)
+{
+	ret->is_tls = begins(text, "https://", also);
 	if (ret->is_tls) {
 		return text + 8;
 	}
-	return may_be_plain && strncmp(text, "http://", 7) == 0 ? text + 7 : NULL;
+	return also & POST_URL_PLAIN && begins(text, "http://", also) ? text + 7 : NULL;
 }
 
 /** Takes a host name, or an address if allowed. Returns what follows it, or NULL. */
-static const char *take_host(const char *text, bool may_be_address, struct post_url *ret)
+static const char *take_host(const char *text, unsigned also, struct post_url *ret)
 {
+	bool may_be_address = also & POST_URL_ADDRESS;
 	bool is_v6 = may_be_address && *text == '[';
 	const char *begin = text + is_v6;
-	size_t len = is_v6 ? strcspn(begin, "]") : strspn(begin, NAME_CHARS);
+	const char *chars = also & POST_URL_TYPED ? NAME_CHARS TYPED_CHARS : NAME_CHARS;
+	size_t len = is_v6 ? strcspn(begin, "]") : strspn(begin, chars);
 	if (!len || len >= sizeof(ret->host) || (is_v6 && begin[len] != ']')) {
 		return NULL;
 	}
-	memcpy(ret->host, begin, len);
+	for (size_t i = 0; i < len; i++) {
+		ret->host[i] = (char)tolower((unsigned char)begin[i]);
+	}
 	ret->host[len] = '\0';
 	struct address_range range;
 	ret->is_literal =
@@ -66,17 +79,17 @@ bool post_url_parse(const char *text, unsigned also, struct post_url *ret)
 			return false;
 		}
 	}
-	const char *host =
-		len < POST_URL_MAX ? take_scheme(text, also & POST_URL_PLAIN, ret) : NULL;
-	const char *rest = host ? take_host(host, also & POST_URL_ADDRESS, ret) : NULL;
+	const char *host = len < POST_URL_MAX ? take_scheme(text, also, ret) : NULL;
+	const char *rest = host ? take_host(host, also, ret) : NULL;
 	const char *path = rest ? rest + strcspn(rest, "/?") : "";
-	if (*path != '/' || (rest != path && *rest != ':') ||
+	bool has_path = *path == '/';
+	if (!rest || (!has_path && !(also & POST_URL_TYPED)) || (rest != path && *rest != ':') ||
 		(*rest == ':' && !post_port_is_valid(rest + 1, (size_t)(path - rest) - 1))) {
 		return false;
 	}
 	const char *usual = ret->is_tls ? "443" : "80";
 	snprintf(ret->port, sizeof(ret->port), "%d", atoi(*rest == ':' ? rest + 1 : usual));
-	snprintf(ret->path, sizeof(ret->path), "%s", path);
+	snprintf(ret->path, sizeof(ret->path), "%s%s", has_path ? "" : "/", path);
 	ret->has_port = strcmp(ret->port, usual) != 0;
 	make_origin(ret);
 	return true;
@@ -90,7 +103,8 @@ static bool is_private(const struct address *address)
 	static const char *const ranges[] = {"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10",
 		"127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 		"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
-		"203.0.113.0/24", "224.0.0.0/3", "2001::/23", "2001:db8::/32", "2002::/16"};
+		"203.0.113.0/24", "224.0.0.0/3", "2001::/23", "2001:db8::/32", "2002::/16",
+		"3fff::/20"};
 	static const char *const global[] = {"::ffff:0:0/96", "2000::/3"};
 	struct address_range range;
 	bool is_global = false;

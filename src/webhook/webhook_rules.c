@@ -7,7 +7,7 @@
 
 static bool parse(const char *text, struct post_url *ret)
 {
-	return post_url_parse(text, POST_URL_PLAIN | POST_URL_ADDRESS, ret);
+	return post_url_parse(text, POST_URL_PLAIN | POST_URL_ADDRESS | POST_URL_TYPED, ret);
 }
 
 static void add_range(struct address_range **ranges, size_t *count, const char *text)
@@ -35,10 +35,12 @@ const char *webhook_take_url(struct webhook_rules *rules, const char *text)
 	struct post_url url;
 	size_t count = 0;
 	if (!parse(text, &url)) {
-		return "give a URL with a path, such as https://hooks.example.org/holdfast";
+		return "give a URL without a user and a fragment, such as https://hooks.example.org/holdfast";
 	}
 	while (rules->urls[count]) {
-		if (strcmp(rules->urls[count++], text) == 0) {
+		struct post_url other;
+		if (parse(rules->urls[count++], &other) && strcmp(other.origin, url.origin) == 0 &&
+			strcmp(other.path, url.path) == 0) {
 			return "the URL is given twice";
 		}
 	}

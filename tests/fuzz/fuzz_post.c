@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *newline = memchr(text, '\n', size);
 	size_t len = newline ? (size_t)(newline - text) : size;
 	char *line = xstrndup(text, len);
-	for (unsigned also = 0; also <= (POST_URL_PLAIN | POST_URL_ADDRESS); also++) {
+	for (unsigned also = 0; also < 2 * POST_URL_TYPED; also++) {
 		check_url(line, also);
 	}
 	check_address(line);

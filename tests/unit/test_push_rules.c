@@ -1,6 +1,7 @@
 /* Where push messages may go: hosts, URLs and addresses. */
 #include "../../src/push/push_internal.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,6 +69,38 @@ static void urls(void **state)
 	}
 }
 
+static void urls_that_a_person_typed(void **state)
+{
+	static const char *const typed[][4] = {
+		{"HTTPS://Hooks.Example.ORG/A?B=%c3", "https://hooks.example.org", "/A?B=%c3",
+			"hooks.example.org"},
+		{"https://x", "https://x", "/", "x"},
+		{"https://x:443?y=/", "https://x", "/?y=/", "x"},
+		{"Http://my_hook:8080", "http://my_hook:8080", "/", "my_hook"},
+		{"http://[FE80::A]:80", "http://[fe80::a]", "/", "fe80::a"},
+	};
+	unsigned also = POST_URL_TYPED | POST_URL_PLAIN | POST_URL_ADDRESS;
+	struct post_url url;
+	for (size_t i = 0; i < sizeof(typed) / sizeof(typed[0]); i++) {
+		assert_true(post_url_parse(typed[i][0], also, &url));
+		assert_string_equal(url.origin, typed[i][1]);
+		assert_string_equal(url.path, typed[i][2]);
+		assert_string_equal(url.host, typed[i][3]);
+	}
+	for (const char *const *at = (const char *const[]){"", "https:", "https://", "https:///x",
+		     "https://?x", "https://:8/", "https://x:", "https://x:/", "https://x:0/",
+		     "https://x:65536", "https://x:+8/", "https://x:8a/", "https://x:8:9/",
+		     "https://u@x", "https://u:p@x/", "https://x@[::1]/", "https://x#y",
+		     "https://x/#", "https://x%2ey/", "https://[::1", "https://[::1]x/",
+		     "https://[::1]]/", "https://[fe80::1%25eth0]/", "https://[v1.x]/",
+		     "https://::1/", "https://x y/", "ftp://x/", "//x/", "x.example.org", NULL};
+		*at; at++) {
+		if (post_url_parse(*at, also, &url)) {
+			fail_msg("%s is taken", *at);
+		}
+	}
+}
+
 static void addresses(void **state)
 {
 	struct push_rules rules = {0};
@@ -83,7 +116,7 @@ static void addresses(void **state)
 		     "240.0.0.1", "255.255.255.255", "::", "::1", "::ffff:127.0.0.1",
 		     "::ffff:10.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::1", "100::1",
 		     "fc00::1", "fd12::1", "fe80::1", "fec0::1", "ff02::1", "2001::1",
-		     "2001:db8::1", "2002:7f00:1::", NULL};
+		     "2001:db8::1", "2002:7f00:1::", "3fff::1", NULL};
 		*at; at++) {
 		assert_false(allows(&rules, *at));
 	}
@@ -104,10 +137,44 @@ static void retry_after(void **state)
 	assert_int_equal(post_retry_after("120\r\nx: y", 0), 120);
 	assert_int_equal(post_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 15), 45);
 	assert_int_equal(post_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 100), 0);
-	assert_int_equal(post_retry_after("99999999999999999999", 0), 0);
+	assert_int_equal(post_retry_after("120 \t\r\nx: y", 0), 120);
+	assert_int_equal(post_retry_after("0", 0), 0);
+	assert_int_equal(post_retry_after("2147483648", 0), INT32_MAX);
+	assert_int_equal(post_retry_after("99999999999999999999", 0), INT32_MAX);
+	assert_int_equal(post_retry_after("120s", 0), 0);
+	assert_int_equal(post_retry_after("1.5", 0), 0);
+	assert_int_equal(post_retry_after("1e3", 0), 0);
+	assert_int_equal(post_retry_after("120, 60", 0), 0);
+	assert_int_equal(post_retry_after("+5", 0), 0);
+	assert_int_equal(post_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111717), 60);
+	assert_int_equal(post_retry_after("Sunday, 06-Nov-94 08:49:37 GMT\r\n", 784111717), 60);
+	assert_int_equal(post_retry_after("Sun Nov  6 08:49:37 1994", 784111717), 60);
+	assert_int_equal(post_retry_after("Sun, 31 Nov 1994 08:49:37 GMT", 0), 0);
+	assert_int_equal(post_retry_after("Sun, 06 Nov 1994 08:49:37 PST", 0), 0);
+	assert_int_equal(post_retry_after("Sun, 06 Nov 1994 08:49:37", 0), 0);
+	assert_int_equal(post_retry_after("1994-11-06T08:49:37Z", 0), 0);
 	assert_int_equal(post_retry_after("-5", 0), 0);
 	assert_int_equal(post_retry_after("soon", 0), 0);
 	assert_int_equal(post_retry_after("", 0), 0);
+}
+
+static int read_answer(const char *head)
+{
+	int64_t seconds;
+	int status = post_read_answer(head, 0, &seconds);
+	return status < 0 ? status : status * 1000 + (int)seconds;
+}
+
+static void heads_of_answers(void **state)
+{
+	assert_int_equal(read_answer("HTTP/1.1 429 Slow\r\nRETRY-AFTER:7\r\n\r\n"), 429007);
+	assert_int_equal(
+		read_answer("HTTP/1.0 503\r\nx: y\r\n\r\n\r\nRetry-After: 7\r\n\r\n"), 503000);
+	assert_int_equal(read_answer("HTTP/1.1 204 \r\n\r\n"), 204000);
+	assert_int_equal(read_answer("HTTP/1.1 2000 OK\r\n\r\n"), -EPROTO);
+	assert_int_equal(read_answer("HTTP/1.1 20 OK\r\n\r\n"), -EPROTO);
+	assert_int_equal(read_answer("HTTP/1.x 200 OK\r\n\r\n"), -EPROTO);
+	assert_int_equal(read_answer("HTTP/2 200\r\n\r\n"), -EPROTO);
 }
 
 int main(void)
@@ -116,7 +183,9 @@ int main(void)
 		cmocka_unit_test(hosts),
 		cmocka_unit_test(urls),
 		cmocka_unit_test(addresses),
+		cmocka_unit_test(urls_that_a_person_typed),
 		cmocka_unit_test(retry_after),
+		cmocka_unit_test(heads_of_answers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

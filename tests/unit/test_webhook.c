@@ -48,15 +48,15 @@ static void urls(void **state)
 	struct post_url url;
 	static const char *const good[] = {"https://hooks.example.org/x?y=%20z",
 		"http://127.0.0.1:8/x", "http://127.9.9.9/x", "http://localhost/x",
-		"http://[::1]/x", "https://[2001:db8::1]:9/x"};
+		"http://[::1]/x", "https://[2001:db8::1]:9/x", "HTTPS://X", "HTTP://LocalHost?x"};
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_null(webhook_url_fault(&rules, good[i]));
 	}
-	static const char *const bad[] = {"", "x", "https://x", "http://example.org/x",
+	static const char *const bad[] = {"", "x", "https://x:", "http://example.org/x",
 		"http://[::2]/x", "http://localhost.example.org/x", "http://1.2.3.4/x",
 		"https://[::1/x", "https://[]/x", "https://[x]/x", "https://[1.2.3.4/8]/x",
-		"https://u@x/y", "https://x/y#z", "https://x/ y", "ftp://x/y", "https://X/y",
-		"HTTPS://x/y", "https://x/y\r\nz: 1"};
+		"https://u@x/y", "https://x/y#z", "https://x/ y", "ftp://x/y", "HTTP://X/y",
+		"https://x/y\r\nz: 1"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_non_null(webhook_url_fault(&rules, bad[i]));
 	}
