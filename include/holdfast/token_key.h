@@ -22,8 +22,10 @@ struct token_key;
  */
 struct token_key *token_key_secret(const void *bytes, size_t len, const char **ret_why);
 /**
- * Creates a key from a public key in PEM: RSA of at least 2048 bits for RS256, P-256 for ES256.
- * Returns NULL, with a static message in *ret_why, if it is anything else.
+ * Creates a key from a public key in PEM (RFC 7468, section 13): RSA of at least 2048 bits for RS256,
+ * P-256 for ES256. Text and other blocks around it are skipped (section 2), and a byte order mark. A second
+ * public key is refused: it would be ignored, and so would the tokens that it signs. Returns NULL, with a
+ * static message in *ret_why, if it is anything else.
  */
 struct token_key *token_key_public(const char *pem, size_t len, const char **ret_why);
 /** Wipes the secret and frees the key. Accepts NULL. */

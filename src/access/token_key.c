@@ -9,6 +9,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,20 +57,61 @@ static jwt_alg_t algorithm_of(EVP_PKEY *pkey)
 	return strcmp(group, "prime256v1") == 0 ? JWT_ALG_ES256 : JWT_ALG_INVAL;
 }
 
-struct token_key *token_key_public(const char *pem, size_t len, const char **ret_why)
+/** Reads a public key, which must be the only one in the text. Returns NULL if it is not. */
+static EVP_PKEY *read_public(const char *pem, size_t len)
 {
 	BIO *bio = BIO_new_mem_buf(pem, (int)len);
-	EVP_PKEY *pkey = bio ? PEM_read_bio_PUBKEY(bio, NULL, NULL, NULL) : NULL;
-	jwt_alg_t alg = pkey ? algorithm_of(pkey) : JWT_ALG_INVAL;
-	EVP_PKEY_free(pkey);
-	BIO_free(bio);
-	ERR_clear_error();
-	if (alg == JWT_ALG_INVAL) {
-		*ret_why =
-			"a key for tokens is a public key in PEM: RSA of at least 2048 bits, or P-256";
-		return NULL;
+	EVP_PKEY *pkey = NULL;
+	size_t count = 0;
+	char *name;
+	char *header;
+	unsigned char *bytes;
+	long size;
+	while (bio && PEM_read_bio(bio, &name, &header, &bytes, &size) == 1) {
+		const unsigned char *at = bytes;
+		if (strcmp(name, PEM_STRING_PUBLIC) == 0 && count++ == 0) {
+			pkey = d2i_PUBKEY(NULL, &at, size);
+		}
+		OPENSSL_free(name);
+		OPENSSL_free(header);
+		OPENSSL_clear_free(bytes, (size_t)size);
 	}
-	return create(alg, pem, len);
+	bool is_whole = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+	if (count != 1 || !is_whole) {
+		EVP_PKEY_free(pkey);
+		pkey = NULL;
+	}
+	BIO_free(bio);
+	return pkey;
+}
+
+/* The key is written anew for libjwt, so that both libraries have the same one. */
+static struct token_key *create_public(EVP_PKEY *pkey, jwt_alg_t alg)
+{
+	struct token_key *key = NULL;
+	char *text;
+	BIO *out = BIO_new(BIO_s_mem());
+	if (out && PEM_write_bio_PUBKEY(out, pkey) == 1) {
+		long len = BIO_get_mem_data(out, &text);
+		key = create(alg, text, (size_t)len);
+	}
+	BIO_free(out);
+	return key;
+}
+
+struct token_key *token_key_public(const char *pem, size_t len, const char **ret_why)
+{
+	ERR_clear_error();
+	EVP_PKEY *pkey = read_public(pem, len);
+	jwt_alg_t alg = pkey ? algorithm_of(pkey) : JWT_ALG_INVAL;
+	struct token_key *key = alg != JWT_ALG_INVAL ? create_public(pkey, alg) : NULL;
+	EVP_PKEY_free(pkey);
+	ERR_clear_error();
+	if (!key) {
+		*ret_why =
+			"a key for tokens is one public key in PEM, and no second: RSA of at least 2048 bits, or P-256";
+	}
+	return key;
 }
 
 void token_key_destroy(struct token_key *key)

@@ -10,7 +10,9 @@
 /** A certificate and its key, with all TLS settings. */
 struct ssl_ctx_st;
 /**
- * Reads a certificate and its key from PEM files. Blocks; may run on any thread. Returns NULL, with
+ * Reads a certificate and its key from PEM files (RFC 7468, read by OpenSSL): text around the blocks,
+ * CRLF, a byte order mark, and blocks of other kinds are skipped; of certificates the first is the server's own, and all
+ * behind it are its chain. Blocks; may run on any thread. Returns NULL, with
  * a message in *ret_why, if they cannot be used. Otherwise *ret_warning is NULL or something that
  * the operator should know. The caller frees both strings.
  */

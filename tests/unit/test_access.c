@@ -182,6 +182,50 @@ static void an_applications_key_decides_the_algorithm(void **state)
 	check_public_key(f, EVP_EC_gen("P-256"), JWT_ALG_ES256);
 }
 
+/** What may be around a key in its file (RFC 7468), and what may not. */
+static void a_public_key_in_its_file(void **state)
+{
+	const char *why;
+	char *private;
+	char *public;
+	char *other_private;
+	char *other;
+	make_keys(EVP_EC_gen("P-256"), &private, &public);
+	make_keys(EVP_RSA_gen(2048), &other_private, &other);
+	char *crlf = xcalloc(2, strlen(public) + 1);
+	for (char *from = public, *to = crlf; *from; from++) {
+		*to = *from == '\n' ? '\r' : *from;
+		to += *from == '\n' ? 2 : 1;
+		to[-1] = *from;
+	}
+	char *texts[] = {
+		xprintf("%s", crlf),
+		xprintf("Key of our application\nissued: today\n%sand some words\n", public),
+		xprintf("%s%s", private, public),
+		xprintf("\xef\xbb\xbf%s", public),
+		xprintf("%.*s", (int)strlen(public) - 1, public),
+		xprintf("%s%s", public, other),
+		xprintf("%s%s", public, public),
+		xprintf("%s-----BEGIN PUBLIC KEY-----\nMFkw\n-----END PUBLIC KEY-----\n", public),
+		xprintf("-----BEGIN PUBLIC KEY-----\nMFkw\n-----END PUBLIC KEY-----\n%s", public),
+		xprintf("%.*s", (int)strlen(public) / 2, public),
+		xprintf("x%s", public),
+	};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct token_key *key = token_key_public(texts[i], strlen(texts[i]), &why);
+		if ((key != NULL) != (i < 5)) {
+			fail_msg("%zu: %s", i, key ? "taken" : why);
+		}
+		token_key_destroy(key);
+		free(texts[i]);
+	}
+	free(crlf);
+	free(private);
+	free(public);
+	free(other_private);
+	free(other);
+}
+
 static void weak_keys_are_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -337,6 +381,7 @@ int main(void)
 		CASE(every_change_of_a_token_is_noticed),
 		CASE(a_header_says_nothing_that_counts),
 		CASE(an_applications_key_decides_the_algorithm),
+		cmocka_unit_test(a_public_key_in_its_file),
 		CASE(weak_keys_are_refused),
 		CASE(an_applications_tokens_are_for_us),
 		CASE(a_revoked_token_stays_revoked),
