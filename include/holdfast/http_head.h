@@ -83,6 +83,11 @@ bool http_head_has_word(const struct http_head *head, const char *name, const ch
  */
 int http_head_weight(const struct http_head *head, const char *name, const char *element);
 /**
+ * Whether a field has this media type (RFC 9110, section 8.3.1), in any case and whatever its parameters,
+ * however long they are: charset too, as all bodies are UTF-8 or bytes.
+ */
+bool http_head_is_type(const struct http_head *head, const char *name, const char *type);
+/**
  * Copies the value of a field and NUL-terminates it. Returns false if the field is missing or does
  * not fit.
  */

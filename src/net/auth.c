@@ -2,6 +2,9 @@
  * Decides which web pages may use the server. A page of another site must not, unless the operator
  * allows its origin: neither by connecting to us (checked by Origin), nor through a name that an
  * attacker resolves to 127.0.0.1 (checked by Host; "DNS rebinding").
+ *
+ * Origin is one origin as browsers write it (RFC 6454, section 6.2): an empty one, `null` and several are
+ * nobody's, and are refused. Our own may have the default port or capitals; one of --allow-origin may not.
  */
 #include "raw_internal.h"
 
@@ -119,14 +122,11 @@ static bool is_of_page(const struct conn *conn)
 
 bool auth_refuses_body(const struct conn *conn)
 {
-	char type[64] = "";
 	if (conn->http->framing.body == HTTP_NO_BODY || http_is_stream(conn) ||
 		http_is_upload(conn) || raw_is_path(conn->http->path) || !is_of_page(conn)) {
 		return false;
 	}
-	http_head_copy(conn->http->head, "content-type", type, sizeof(type));
-	type[strcspn(type, "; \t")] = '\0';
-	return strcasecmp(type, "application/json") != 0;
+	return !http_head_is_type(conn->http->head, "content-type", "application/json");
 }
 
 bool auth_is_passed_on(const struct http_head *head)

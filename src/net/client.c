@@ -1,6 +1,10 @@
 /*
  * Finds the sender of a request: the peer of its connection or, if that is a proxy named with
  * --trust-proxy, the proxy's client.
+ *
+ * That is read from X-Forwarded-For: addresses of IPv4 and IPv6, alone or with a port, then in brackets if
+ * they are of IPv6. `unknown` and names end the way. Forwarded (RFC 7239) is not read: who sends both could
+ * say two things, and proxies that write it write the other too.
  */
 #include "net_internal.h"
 

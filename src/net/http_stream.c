@@ -23,7 +23,7 @@ struct event_stream {
 
 bool http_is_stream(const struct conn *conn)
 {
-	char type[64];
+	const struct http_head *head = conn->http->head;
 	size_t len = strlen(conn->http->path);
 	static const char begin[] = "/api/sessions/";
 	static const char end[] = "/events";
@@ -32,11 +32,9 @@ bool http_is_stream(const struct conn *conn)
 		strcmp(conn->http->path + len - (sizeof(end) - 1), end) != 0) {
 		return false;
 	}
-	http_head_copy(conn->http->head, "content-type", type, sizeof(type));
-	type[strcspn(type, "; \t")] = '\0';
-	return strcasecmp(type, "application/x-ndjson") == 0 ||
-	       strcasecmp(type, "application/ndjson") == 0 ||
-	       strcasecmp(type, "application/jsonl") == 0;
+	return http_head_is_type(head, "content-type", "application/x-ndjson") ||
+	       http_head_is_type(head, "content-type", "application/ndjson") ||
+	       http_head_is_type(head, "content-type", "application/jsonl");
 }
 
 void http_stream_begin(struct conn *conn)

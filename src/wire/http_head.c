@@ -403,6 +403,16 @@ bool http_head_has_word(const struct http_head *head, const char *name, const ch
 	return false;
 }
 
+bool http_head_is_type(const struct http_head *head, const char *name, const char *type)
+{
+	const struct http_field *field = http_head_field(head, name);
+	const char *value = field ? head->text + field->value.at : NULL;
+	size_t len = field ? field->value.len : 0;
+	const char *word;
+	size_t n = field ? cut(&value, &len, ';', &word) : 0;
+	return field && is_word(word, n, type);
+}
+
 bool http_head_copy(const struct http_head *head, const char *name, char *buf, size_t size)
 {
 	const struct http_field *field = http_head_field(head, name);
