@@ -256,10 +256,10 @@ static int take_own_limits(struct config *config, const char *values[])
 	};
 	int r = 0;
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]) && r == 0; i++) {
-		char text[96];
 		const char *value = values[own[i].option];
-		snprintf(text, sizeof(text), "%s=%.64s", own[i].limit, value ? value : "");
+		char *text = xprintf("%s=%s", own[i].limit, value ? value : "");
 		r = value ? set_limit(config, text, own[i].option, value) : 0;
+		free(text);
 	}
 	return r;
 }

@@ -60,7 +60,8 @@ const char *trust_take_origin(struct server_trust *trust, const char *text)
 	}
 	const char *port = host + host_len(host);
 	size_t digits = *port == ':' ? strspn(port + 1, "0123456789") : 0;
-	if (*port && (digits < 1 || digits > 5 || port[1 + digits])) {
+	if (*port && (digits < 1 || digits > 5 || port[1 + digits] || port[1] == '0' ||
+			     atoi(port + 1) > 65535)) {
 		return "behind the name there may be a port, and nothing else";
 	}
 	if (is_default_port(text, port)) {

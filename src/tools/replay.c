@@ -312,7 +312,8 @@ static int take_values(struct player *player, const char *values[])
 	player->speed = strtod(speed, &end);
 	if (strcmp(speed, "max") == 0) {
 		player->speed = 0;
-	} else if (*end || !(player->speed >= 0.001 && player->speed <= 1e6)) {
+	} else if (*end || speed[strspn(speed, "0123456789.")] ||
+		   !(player->speed >= 0.001 && player->speed <= 1e6)) {
 		return options_refuse(&options[SPEED], speed, NULL);
 	}
 	snprintf(player->session, sizeof(player->session), "%s", session ? session : "");

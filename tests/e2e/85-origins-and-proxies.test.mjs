@@ -151,7 +151,7 @@ test('what is no name, origin or proxy is refused', async (t) => {
 	const data = scratchDir(t);
 	for (const [option, values] of Object.entries({
 		'--allow-host': ['', 'https://x', 'x:80', 'X.example', 'a b', '*', '*.example.org', '[::1', '[x]', '[::1]:80', 'x/'],
-		'--allow-origin': ['', '**', 'null', 'app.example.org', 'https://', 'https://x/', 'https://x:443', 'http://x:80', 'https://X', 'https://a b', 'https://x:', 'https://x:123456', 'https://x?y', '://x', 'https:/x', 'https://u@x'],
+		'--allow-origin': ['', '**', 'null', 'app.example.org', 'https://', 'https://x/', 'https://x:443', 'http://x:80', 'https://X', 'https://a b', 'https://x:', 'https://x:123456', 'https://x:65536', 'https://x:0', 'https://x:08443', 'https://x?y', '://x', 'https:/x', 'https://u@x'],
 		'--trust-proxy': ['', 'x', '10.0.0.0/33', '::/129', '10.0.0.0/', '10.0.0.0/x', '10.0.0/8', '127.0.0.1:80', '10.0.0.0/-1', '/8', 'unix:/x', '10.0.0.0/8/8'],
 	})) {
 		for (const value of values) {

@@ -35,7 +35,7 @@ static int parse_rate(const char *text, long *ret_rate)
 	char *end;
 	errno = 0;
 	long rate = strtol(text, &end, 10);
-	if (errno || end == text || *end || rate < 0 || rate > DEMO_RATE_MAX) {
+	if (errno || *text < '0' || *text > '9' || *end || rate < 0 || rate > DEMO_RATE_MAX) {
 		return -EINVAL;
 	}
 	*ret_rate = rate;

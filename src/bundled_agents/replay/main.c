@@ -49,7 +49,8 @@ static int parse_number(const char *name, const char *text, double *ret_number)
 	char *end;
 	errno = 0;
 	double number = strtod(text, &end);
-	if (errno || end == text || *end || !(number >= 0 && number <= NUMBER_MAX)) {
+	if (errno || end == text || *end || text[strspn(text, "0123456789.")] ||
+		!(number >= 0 && number <= NUMBER_MAX)) {
 		return complain(name, " takes a number from 0 to 1000000");
 	}
 	*ret_number = number;
