@@ -112,6 +112,21 @@ test('an answer that the form does not take is refused, and the question stays',
 	assert.deepEqual(JSON.parse((await said(server))[0].slice(7)).content, good);
 });
 
+test('a whole number of a form may be written as a fraction, as JSON Schema has it (draft 6 on), and as nothing else', async (t) => {
+	const server = await start(t);
+	const observer = await watch(t, server, 'form');
+	const { data: { request_id } } = await asked(observer);
+	const answer = (age) => observer.sendRaw(`{"type":"elicitation_answer","data":{"request_id":"${request_id}","action":"accept","content":{"name":"Ann","age":${age}}}}`);
+	for (const age of ['3.5', '"3"', '"3.0"', 'null', 'true', '[3]', '150.5', '151.0', '-1.0', '1e400', '9007199254740993.0', '1e30']) {
+		const from = observer.frames.length;
+		await answer(age);
+		assert.match((await observer.waitFor(({ type }) => type === 'error', { from })).data.code, /^bad_(request|json)$/, age);
+	}
+	await answer('3.0');
+	await ended(server);
+	assert.deepEqual(JSON.parse((await said(server))[0].slice(7)).content, { name: 'Ann', age: 3 });
+});
+
 test('what nobody can be asked is refused to the agent; producers ask for no forms', async (t) => {
 	const server = await start(t);
 	await watch(t, server, 'bad');
