@@ -23,8 +23,9 @@ static bool is_same_text(const char *a, const char *b)
 static bool status_equals(const struct session_status *a, const struct session_status *b)
 {
 	return a->is_prompting == b->is_prompting && a->is_running == b->is_running &&
-	       a->queue == b->queue && strcmp(a->status, b->status) == 0 &&
-	       is_same_text(a->waiting_for, b->waiting_for) && is_same_text(a->usage, b->usage);
+	       a->queue == b->queue && a->questions == b->questions &&
+	       strcmp(a->status, b->status) == 0 && is_same_text(a->waiting_for, b->waiting_for) &&
+	       is_same_text(a->usage, b->usage);
 }
 
 /** The status of the state machine now; texts and queue are borrowed. */

@@ -102,7 +102,10 @@ test('how many questions are open, and the newest, is told to those who may see 
 	};
 	assert.deepEqual(await seenBy(['thoughts']), ['waiting', 2, 'q2']);
 	assert.deepEqual(await seenBy(['tools']), ['running', undefined, undefined]);
-	await post(server, 'one', resolve('q2'));
+	await post(server, 'one', ask('q3'));
+	await post(server, 'one', resolve('q2')); // neither the newest nor the last that is open
+	assert.deepEqual(await seenBy(['thoughts']), ['waiting', 2, 'q3']);
+	await post(server, 'one', resolve('q3'));
 	assert.deepEqual(await seenBy(['thoughts']), ['waiting', 1, 'q1']);
 	await server.kill9();
 	await server.restart();
