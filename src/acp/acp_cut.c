@@ -1,6 +1,8 @@
 /*
  * Text that an agent has cut in the middle of a character: the first half waits for the next piece of the
- * same text. What comes instead shows that there is none, and U+FFFD takes its place.
+ * same text. What comes instead shows that there is none, and U+FFFD takes its place. The text of a
+ * replayed history is joined in the same way, because the log that it is compared with has whole
+ * characters.
  */
 #include "acp_internal.h"
 
@@ -56,8 +58,14 @@ void acp_agent_give_half(struct acp_agent *agent)
 		char *id = session->half_of;
 		session->half_of = NULL;
 		drop(session);
-		agent->ops->text(
-			agent->owner, session->half_is_thought, UTF8_REPLACEMENT, mark_size, id);
+		if (agent->resume.replay) {
+			reconcile_text(agent->resume.replay,
+				session->half_is_thought ? SAID_THOUGHT : SAID_MESSAGE,
+				UTF8_REPLACEMENT, mark_size, id);
+		} else {
+			agent->ops->text(agent->owner, session->half_is_thought, UTF8_REPLACEMENT,
+				mark_size, id);
+		}
 		free(id);
 	}
 }
@@ -73,7 +81,8 @@ void acp_agent_join(struct acp_agent *agent, const json_t *update)
 	struct buffer joined = {0};
 	char character[4];
 	size_t n = 0;
-	if (!text || (!session->half.marks && !halves->back.marks)) {
+	if (!acp_update_is_chunk(update) || !text ||
+		(!session->half.marks && !halves->back.marks)) {
 		acp_agent_give_half(agent);
 		return;
 	}

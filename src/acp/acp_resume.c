@@ -147,6 +147,7 @@ void acp_agent_log_failed(struct acp_agent *agent)
 
 void acp_resume_finish(struct acp_agent *agent)
 {
+	acp_agent_drop_half(agent);
 	reconcile_destroy(agent->resume.replay);
 	agent->resume.replay = NULL;
 	json_decref(agent->resume.loaded);
@@ -239,6 +240,7 @@ bool acp_resume_take(
 		acp_agent_keep_early(agent, params, line_len);
 	} else if (kind) {
 		agent->resume.replayed_at = loop_now_ms(agent->loop);
+		acp_agent_join(agent, update);
 		acp_resume_replay(agent->resume.replay, update, line_len);
 	}
 	return true;
@@ -246,6 +248,7 @@ bool acp_resume_take(
 
 static void end_history(struct acp_agent *agent)
 {
+	acp_agent_give_half(agent);
 	json_t *fresh = reconcile_finish(agent->resume.replay);
 	if (reconcile_is_foreign(agent->resume.replay)) {
 		give_up(agent, "because it replayed a different history for the earlier one");

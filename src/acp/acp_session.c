@@ -93,20 +93,14 @@ bool acp_agent_report_noise(struct acp_agent *agent, const char *what, const cha
 	return true;
 }
 
-static bool is_chunk(const char *kind)
-{
-	return strcmp(kind, "agent_message_chunk") == 0 || strcmp(kind, "agent_thought_chunk") == 0;
-}
-
 static void report_update(struct acp_agent *agent, const json_t *update)
 {
 	const char *why = NULL;
 	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
-	if (kind && is_chunk(kind)) {
-		acp_agent_join(agent, update);
+	acp_agent_join(agent, update);
+	if (acp_update_is_chunk(update)) {
 		acp_agent_keep_meta(agent, kind, update);
 	} else {
-		acp_agent_give_half(agent);
 		acp_agent_tell_metas(agent);
 	}
 	if (acp_agent_tell_state(agent, update)) {

@@ -322,6 +322,13 @@ static int report_event(
 	return 0;
 }
 
+bool acp_update_is_chunk(const json_t *update)
+{
+	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
+	return kind && (strcmp(kind, "agent_message_chunk") == 0 ||
+			       strcmp(kind, "agent_thought_chunk") == 0);
+}
+
 int acp_update_report(
 	const json_t *update, const struct acp_agent_ops *ops, void *owner, const char **ret_why)
 {
@@ -330,7 +337,7 @@ int acp_update_report(
 		*ret_why = "an update without sessionUpdate";
 		return -EINVAL;
 	}
-	if (strcmp(kind, "agent_message_chunk") == 0 || strcmp(kind, "agent_thought_chunk") == 0) {
+	if (acp_update_is_chunk(update)) {
 		return report_chunk(
 			update, strcmp(kind, "agent_thought_chunk") == 0, ops, owner, ret_why);
 	}

@@ -13,6 +13,8 @@
  */
 int acp_update_report(
 	const json_t *update, const struct acp_agent_ops *ops, void *owner, const char **ret_why);
+/** Whether it is a piece of what the agent says or thinks. */
+bool acp_update_is_chunk(const json_t *update);
 /** A copy with our names; shares what needs no renaming. New reference. */
 json_t *acp_update_rename(const json_t *value);
 /**

@@ -75,6 +75,34 @@ test('where the other half does not come, U+FFFD is there, and nothing waits', a
 	assert.equal(events.at(-1).type, 'turn_end');
 });
 
+test('a history that is replayed with the same cuts is the one in the log: nothing of it comes twice', async (t) => {
+	const { server } = await run(t, `${CHUNKS}
+		const tell = () => {
+			chunk('Hello, dear friend \\ud83d'); chunk('\\ude00'); chunk('x\\ud83d'); chunk('\\ude00 and then y');
+			chunk(Buffer.from([0xf0, 0x9f])); chunk(Buffer.from([0x98, 0x80])); thought('A thought of some length \\ud83d'); thought('\\ude00'); chunk('the end\\ud83d');
+		};
+		on.initialize = ({ id }) => answer(id, { protocolVersion: 1, agentCapabilities: { loadSession: true } });
+		on['session/load'] = ({ id }) => {
+			update({ sessionUpdate: 'user_message_chunk', content: { type: 'text', text: 'go' } });
+			tell();
+			answer(id, {});
+		};
+		on['session/prompt'] = ({ id, params }) => {
+			params.prompt[0].text === 'go' ? tell() : text('Next.');
+			answer(id, { stopReason: 'end_turn' });
+		};`);
+	await server.stop();
+	await server.up();
+	const observer = await Observer.connect(t, server, 's', { query: { format: 'markdown' } });
+	await observer.loadAll();
+	const { seq } = await observer.prompt('again');
+	await observer.waitForEvent('turn_end', { after: seq });
+	const events = observer.events().slice(seq);
+	assert.equal(events[0].data.resumed, true);
+	assert.deepEqual(events.map(({ type }) => type), ['agent_started', 'agent_message', 'turn_end'], JSON.stringify(events));
+	assert.equal(joined(events, 'agent_message', 'markdown'), 'Next.');
+});
+
 test('numbers as fractions, strings or null', async (t) => {
 	const { events } = await run(t, `
 		on.initialize = ({ id }) => answer(id, { protocolVersion: '1' });
