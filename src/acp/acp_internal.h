@@ -247,7 +247,10 @@ json_t *acp_agent_login_ways(const struct acp_agent *agent);
 void acp_agent_tell_login(struct acp_agent *agent, const struct acp_setting *how);
 /* acp_cut.c: text that is cut in the middle of a character */
 
-/** Changes the text of a chunk: puts the half that waits in front, and keeps back the next one. */
+/**
+ * Changes the text of a chunk: puts the half that waits in front, and keeps back the next one. Any
+ * other update shows that the rest of the text does not come.
+ */
 void acp_agent_join(struct acp_agent *agent, const json_t *update);
 /** Something else comes than the rest of the text: reports U+FFFD for the half that waits, if any. */
 void acp_agent_give_half(struct acp_agent *agent);
@@ -262,8 +265,10 @@ void acp_agent_drop_half(struct acp_agent *agent);
 void acp_agent_note_late(struct acp_agent *agent);
 /** Notes a sign of life: what holds the turn holds it for longer. */
 void acp_agent_note_sign(struct acp_agent *agent);
-/** Notes an update of a tool call outside of a prompt; other updates are ignored. */
+/** Notes an update of a tool call outside of a prompt, or behind a line that was missed. */
 void acp_agent_note_call(struct acp_agent *agent, const json_t *update);
+/** Whether such a call is unfinished, and the agent has given a sign within self_turn_ms. */
+bool acp_agent_is_at_call(const struct acp_agent *agent);
 /** The quiet period has passed: ends the turn, unless it is held. */
 void acp_agent_handle_quiet(struct acp_agent *agent);
 /** The turn is over, or a prompt begins. */

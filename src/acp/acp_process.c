@@ -109,6 +109,7 @@ void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const 
 {
 	acp_agent_give_half(agent);
 	acp_agent_forget_missed(agent);
+	acp_agent_end_late(agent);
 	agent->turn.prompting = false;
 	agent->turn.cancelling = false;
 	agent->turn.cancelled_unsent = false;

@@ -138,13 +138,16 @@ void acp_agent_forget_missed(struct acp_agent *agent)
 
 void acp_agent_give_up_missed(struct acp_agent *agent)
 {
-	if (agent->questions.count > 0 || workspace_is_waited_for(agent->workspace)) {
+	bool is_of_request = json_object_get(agent->turn.missed, "method");
+	/* Who has begun a tool call behind the line has not answered with it. */
+	if (agent->questions.count > 0 || workspace_is_waited_for(agent->workspace) ||
+		(!is_of_request && acp_agent_is_at_call(agent))) {
 		acp_agent_await(agent, agent->config.cancel_grace_ms);
 		return;
 	}
 	json_t *missed = agent->turn.missed;
 	agent->turn.missed = NULL;
-	if (json_object_get(missed, "method")) {
+	if (is_of_request) {
 		acp_agent_send_error(agent, json_object_get(missed, "id"), JSON_RPC_INVALID_REQUEST,
 			"this request came on a line that cannot be read");
 	} else {

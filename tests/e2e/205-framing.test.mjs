@@ -103,6 +103,24 @@ test('an answer that cannot be read ends the turn with an error, and the next pr
 	assert.equal((await turn(observer)).at(-1).data.stop_reason, 'end_turn');
 });
 
+test('who begins a tool call behind a line that cannot be read has not answered with it: the turn goes on', async (t) => {
+	const server = await Server.start(t, { agent: scriptedAgent(t, `
+		on['session/prompt'] = ({ id }) => {
+			const call = (more) => update({ toolCallId: 'c', ...more });
+			raw('the model says {"stopReason":"tool_use"}\\n');
+			call({ sessionUpdate: 'tool_call', title: 'Build', status: 'in_progress' });
+			setTimeout(() => {
+				call({ sessionUpdate: 'tool_call_update', status: 'completed' });
+				text('Done.');
+				answer(id, { stopReason: 'end_turn' });
+			}, 13_000); // silent for longer than such an answer is waited for
+		};`) });
+	const observer = await session(t, server, 's');
+	const events = await turn(observer);
+	assert.deepEqual(events.filter(({ type }) => !type.startsWith('x-')).map(({ type }) => type), ['user_prompt', 'agent_started', 'tool_call', 'tool_call_update', 'agent_message', 'turn_end']);
+	assert.equal(events.at(-1).data.stop_reason, 'end_turn');
+});
+
 test('answers whose id is another spelling of the same number', async (t) => {
 	const server = await Server.start(t, { agent: scriptedAgent(t, `
 		const spellings = [(n) => '"' + n + '"', (n) => n + '.0', (n) => n + 'e0', (n) => n * 10 + 'E-1', (n) => '"' + n + '.0"', (n) => n];

@@ -69,6 +69,12 @@ test('a command in the background does not hold it', async (t) => {
 	await run.observer.waitForEvent('turn_end', { after: seq });
 });
 
+test('nor does a tool whose id is too long to be remembered', async (t) => {
+	const run = await start(t, "tool(null, 'x'.repeat(300));");
+	const { seq } = await run.observer.waitForEvent('tool_call');
+	assert.deepEqual(await story(run, run.observer.waitForEvent('turn_end', { after: seq })), ['tool_call', 'turn_end']);
+});
+
 test('the next prompt does not wait for a tool that never ends', async (t) => {
 	const run = await start(t, 'tool();');
 	await run.observer.waitForEvent('tool_call');
