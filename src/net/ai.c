@@ -285,6 +285,9 @@ static int take_request(struct conn *conn, const struct ai_request *request, con
 		return refuse(refusal, "bad_request", "this requestId is in use");
 	}
 	if (conn->ai->count >= AI_RESPONSES_MAX) {
+		if (request->type == AI_SEND) {
+			conn_break_order(conn, "server_busy");
+		}
 		return refuse(refusal, "server_busy",
 			"a connection gets at most %d answers at once", AI_RESPONSES_MAX);
 	}

@@ -75,8 +75,8 @@ struct conn_wait *conn_wait_append(
 
 bool conn_may_pass(const char *code)
 {
-	static const char *const codes[] = {
-		"storage_failed", "disk_full", "server_busy", "permissions_full"};
+	static const char *const codes[] = {"storage_failed", "disk_full", "server_busy",
+		"permissions_full", "too_many_sessions"};
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		if (strcmp(code, codes[i]) == 0) {
 			return true;

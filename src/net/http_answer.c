@@ -230,6 +230,9 @@ static void refuse_with(struct conn *conn, unsigned status, const char *headers,
 	if (strcmp(code, "owner_unreachable") == 0 || strcmp(code, "shutting_down") == 0) {
 		headers = RETRY_SOON;
 	}
+	if (conn->http->method != HTTP_GET && conn_may_pass(code)) {
+		conn->http->must_close = true; /* what was sent behind it must not overtake it */
+	}
 	metrics_add_word(conn->server->metrics, WORDS_REFUSALS, code, 1);
 	if (status == 503 && http_is_event_source(conn)) {
 		frames_append_error(&body, code, message, NULL, detail);
@@ -276,8 +279,6 @@ void http_refuse_limit(struct conn *conn, unsigned status, enum limit limit, con
 void http_refuse_event(struct conn *conn, const struct refusal *refusal)
 {
 	unsigned status = error_code_status(refusal->code);
-	/* What the client has sent behind it on this connection must not overtake it. */
-	conn->http->must_close = conn->http->must_close || conn_may_pass(refusal->code);
 	metrics_limit(conn->server->metrics, refusal->limit);
 	refuse_with(conn, status, status == 401 ? WANTS_TOKEN : "", refusal->code, refusal->message,
 		&refusal->detail);

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import WebSocket from 'ws';
 import { FaultyDisk, hasFaultyDisk } from '../support/faulty_disk.mjs';
 import { readLog } from '../support/log.mjs';
+import { readMetrics } from '../support/metrics.mjs';
 import { startNodes } from '../support/nodes.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Postgres } from '../support/postgres.mjs';
@@ -187,8 +188,11 @@ test('a full disk refuses what is behind the first refusal, too', async (t) => {
 	const server = await Server.start(t, { args: ['--max-disk', '6M'] });
 	await server.createSession({ id: 's' });
 	const producer = await Producer.connect(t, server, 's');
-	await producer.sendTogether(...count(200).map((n) => ['append', { ref: n, events: [input.note({ n, text: 'x'.repeat(50_000) })] }]));
-	await producer.waitClosed();
+	// The server measures its disk from time to time: until then it takes more.
+	for (let sent = 0; !producer.closed; sent += 50) {
+		await producer.sendTogether(...count(50).map((n) => ['append', { ref: sent + n, events: [input.note({ n, text: 'x'.repeat(50_000) })] }])).catch(() => {});
+		await producer.waitUntil(() => producer.closed || producer.frames.length > sent + 50, 'the answers');
+	}
 	const answers = producer.frames.filter(({ type }) => type === 'appended' || type === 'error');
 	const first = answers.findIndex(({ type }) => type === 'error');
 	assert.ok(first > 0);
@@ -270,3 +274,44 @@ for (const [name, open] of Object.entries({
 		disk.pass();
 	});
 }
+
+test('so are appends behind one that found no room for its session', async (t) => {
+	const server = await Server.start(t, { args: ['--limit', 'sessions=1'] });
+	await server.createSession({ id: 'other' });
+	const producer = await Producer.connect(t, server, 's', { query: { create: '1' } });
+	await Promise.all(['A', 'B'].map((n) => producer.push(note(n))));
+	await producer.waitClosed();
+	assert.equal(producer.closed.code, 1013);
+	assert.ok(producer.frames.slice(1).every(({ data }) => data.code === 'too_many_sessions'), JSON.stringify(producer.frames));
+	assert.equal((await server.request('GET', '/api/sessions/s')).status, 404);
+});
+
+test('and a prompt of a chat that gets no more answers at once: its socket is closed with 1013', async (t) => {
+	const server = await Server.start(t, { agent: demoAgent() });
+	await server.createSession({ id: 's' });
+	const chat = new TestSocket(t, server.ws('/api/ai/s'), () => null);
+	const prompt = (n) => JSON.stringify({ type: 'send', requestId: `r${n}`, chatId: 'c', trigger: 'submit-message', messages: [{ id: `m${n}`, role: 'user', parts: [{ type: 'text', text: 'long 500' }] }] });
+	await chat.sendRawTogether(count(10).map(prompt));
+	await within(chat.waitClosed(), 20_000, () => JSON.stringify(chat.frames.slice(-5)));
+	assert.deepEqual([chat.closed.code, chat.closed.reason], [1013, 'server_busy']);
+	assert.deepEqual(chat.frames.filter(({ type }) => type === 'error').map(({ requestId }) => requestId), ['r8', 'r9']);
+});
+
+test('over HTTP the connection is closed behind server_busy, too', async (t) => {
+	const server = await Server.start(t, { args: ['--limit', 'receive_size=1M'] });
+	await server.createSession({ id: 's' });
+	const head = (length) => `POST /api/sessions/s/events HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${server.token}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
+	const ask = (n, size) => {
+		const body = JSON.stringify(input.note({ n, pad: 'x'.repeat(size) }));
+		return head(body.length) + body;
+	};
+	const large = await RawSocket.connect(t, server); // takes up nearly all the room
+	await large.send(head(1_000_000) + ' '.repeat(990_000));
+	await eventually(async () => (await readMetrics(server))('receiving_bytes') > 900_000, 'the large body to be received');
+	const socket = await RawSocket.connect(t, server);
+	await socket.send(ask('A', 200_000) + ask('B', 0));
+	const { status } = await socket.answer();
+	assert.equal(status, 503);
+	await socket.waitEnd();
+	assert.equal(readLog(server, 's').length, 0, 'the request behind the refused one is not taken');
+});
