@@ -204,6 +204,32 @@ asyncio.run(main())`;
 	assert.deepEqual((await logOf(server, 'made')).map(({ data }) => data), [{ i: 1 }]);
 });
 
+const REFUSED = `
+import asyncio
+from holdfast.participant import Participant
+
+async def main():
+    sent = []
+    class Busy:
+        async def send(self, kind, data):
+            sent.append(data["prompt_id"])
+            asyncio.get_running_loop().call_soon(participant.refused, {"request": "prompt", "prompt_id": data["prompt_id"], "code": "server_busy"})
+    participant = Participant("c", 0.001)
+    await participant.connected(Busy())
+    asks = [asyncio.ensure_future(participant.ask("prompt %d" % i, "prompt", {"prompt_id": str(i)})) for i in range(4)]
+    while len(sent) < 400:
+        await asyncio.sleep(0)
+    print(len(participant._timers), sent[:400] == ["0", "1", "2", "3"] * 100)
+
+asyncio.run(main())
+`;
+
+test('prompts that are refused for a moment are all said again, in their order, once', options, async (t) => {
+	const child = run(t, { token: '', url: '' }, ['-c', REFUSED]);
+	await child.done;
+	assert.match(child.output, /^[01] True\n$/, child.errors);
+});
+
 test('the README and the example do what they say', options, async (t) => {
 	const server = await Server.start(t, { agent: demoAgent('--rate 0') });
 	const dir = scratchDir(t);

@@ -32,6 +32,8 @@ class Participant:
         self._socket: Optional[Socket] = None
         self._pending: Dict[str, Pending] = {}
         self._timers: Set["asyncio.Task[None]"] = set()
+        #: One of them has not said anything yet: it will say all, whatever else is refused meanwhile.
+        self._is_due = False
 
     async def ask(self, key: str, kind: str, data: Dict[str, Any]) -> Dict[str, Any]:
         """Says it, now or as soon as there is a connection, until it is answered."""
@@ -49,6 +51,7 @@ class Participant:
     async def connected(self, socket: Socket) -> None:
         for timer in list(self._timers):
             timer.cancel()  # everything is said now, in its order
+        self._is_due = False
         self._socket = socket
         if self.name is not None:
             await socket.send("presence", {"name": self.name})  # before prompts, which have the name
@@ -97,17 +100,19 @@ class Participant:
         if code == "already_resolved" and data.get("by") == self.client_id:
             self._keep(key, {"request_id": data.get("request_id"), "outcome": "selected", "by": self.client_id})
             return True  # it had arrived
-        if code in AGAIN:
+        if code not in AGAIN:
+            self._fail(key, HoldfastError(code, str(data.get("message", "")), dict(data)))
+        elif not self._is_due:
+            self._is_due = True
             timer = asyncio.get_running_loop().create_task(self._again())
             self._timers.add(timer)
             timer.add_done_callback(self._timers.discard)
-        else:
-            self._fail(key, HoldfastError(code, str(data.get("message", "")), dict(data)))
         return True
 
     async def _again(self) -> None:
         """Says all that waits, in its order: what came behind a refused prompt must not come before it."""
         await asyncio.sleep(RETRY_S * self._scale)
+        self._is_due = False
         for pending in list(self._pending.values()):
             await self._send(pending.kind, pending.data)
 
