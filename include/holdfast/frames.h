@@ -72,7 +72,7 @@ struct session_status {
 	const char *queue_text; /* the queue as JSON, from another node; NULL: use `queue` */
 	const char *status; /* "idle", "running" or "waiting" */
 	size_t questions; /* that are open */
-	const char *waiting_for; /* request id of the newest of them; NULL: none */
+	const char *waiting_for; /* request id of the newest of them; NULL: none, or too long */
 	const char *usage; /* JSON object, or NULL */
 };
 
@@ -182,7 +182,7 @@ struct session_object {
 	int64_t updated_at;
 	const char *status;
 	size_t questions; /* that are open */
-	const char *waiting_for; /* request id of the newest of them; NULL: none */
+	const char *waiting_for; /* request id of the newest of them; NULL: none, or too long */
 	bool is_prompting;
 	struct agent_state agent_state;
 };

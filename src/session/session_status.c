@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Most bytes of a request_id in the list of sessions and in push messages; it may have a megabyte. */
+#define WAITING_FOR_MAX 256
+
 struct pending_state {
 	struct pending pending;
 	struct session_status status;
@@ -40,7 +43,7 @@ static struct session_status status_now(const struct session_state *state)
 		.queue = state->queue,
 		.status = question ? "waiting" : word,
 		.questions = session_state_count_asked(state),
-		.waiting_for = question,
+		.waiting_for = question && strlen(question) <= WAITING_FOR_MAX ? question : NULL,
 		.usage = state->usage_text,
 	};
 }

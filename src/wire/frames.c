@@ -478,9 +478,11 @@ void frames_append_session(struct buffer *out, const struct session_object *sess
 	put_u64(out, "created_at", (uint64_t)session->created_at);
 	put_u64(out, "updated_at", (uint64_t)session->updated_at);
 	put_string(out, "status", shown_status(session->status, session->is_prompting, hide));
-	if (session->waiting_for && !(hide & HIDE_TOOLS)) {
+	if (session->questions && !(hide & HIDE_TOOLS)) {
 		put_u64(out, "questions", session->questions);
-		put_string(out, "waiting_for", session->waiting_for);
+		if (session->waiting_for) {
+			put_string(out, "waiting_for", session->waiting_for);
+		}
 	}
 	put_bool(out, "is_prompting", session->is_prompting);
 	put_agent_state(out, &session->agent_state, session->first_seq);

@@ -112,6 +112,14 @@ test('how many questions are open, and the newest, is told to those who may see 
 	assert.deepEqual(await seenBy(['thoughts']), ['waiting', 1, 'q1'], 'also after a crash');
 });
 
+test('a question whose id is long is told of without it', async (t) => {
+	const { server, service } = await start(t);
+	await post(server, 'one', [input.text('x\n\n'), ask('q'.repeat(5000))]);
+	assert.deepEqual(await service.messages(1), [{ session: 'one', kind: 'waiting' }]);
+	const { body } = await server.request('GET', '/api/sessions/one');
+	assert.deepEqual([body.status, body.questions, body.waiting_for], ['waiting', 1, undefined]);
+});
+
 test('only those who may see it: patterns and hide', async (t) => {
 	const service = await PushService.start(t);
 	const server = await Server.start(t, { args: [...service.args(), ...SOON] });
