@@ -1,6 +1,10 @@
 /*
  * Server-sent events (WHATWG HTML, section 9.2): the frames of a WebSocket as events of a text
  * stream, whose ids are positions in a session. Pure.
+ *
+ * Of the ways that section 9.2.5 allows, one is written: lines end with LF, there is no byte order mark, a
+ * field is `name: value`, data has one line, an id has no NUL, and `retry` is digits. The recipes in
+ * docs/server-sent-events.md rely on it. Nothing here reads such a stream.
  */
 #ifndef HOLDFAST_SSE_H
 #define HOLDFAST_SSE_H
