@@ -120,7 +120,7 @@ static void settle(struct session *session, void *arg)
 	if (!session->has_snapshot || stream_buffer_emitted_seq(session->state.stream) < last) {
 		if (session->has_snapshot) {
 			diag(DIAG_WARN,
-				"session %s: the journal ends before seq %llu, where its log ends; what was open or held there is lost",
+				"session %s: its records end before seq %llu, where its log ends; what was open or held there is lost",
 				session_id(session), (unsigned long long)last);
 		}
 		session_follow_log(session);
