@@ -26,6 +26,8 @@ const ILL = {
 	HoldfastDown: [only('up', '0x60')],
 	HoldfastJournalFails: [only('holdfast_store_failed', '1x60')],
 	HoldfastSessionsDamaged: [only('holdfast_sessions_damaged', '2x60')],
+	HoldfastStreamsDamaged: [only('holdfast_streams_damaged', '1x60')],
+	HoldfastBlobsDamaged: [only('holdfast_blobs_damaged_total', '0x38 1x20')],
 	// One refusal, the first: the series must have been there with 0 before.
 	HoldfastDiskFull: [only('holdfast_refusals_total{code="disk_full"}', '0x38 1x20')],
 	HoldfastSlowDisk: [between('sync_duration_seconds', 1, 10)],
