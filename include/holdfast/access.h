@@ -176,6 +176,10 @@ char *access_read_url(const char *data_dir);
  * The recorded URL for commands, which the caller frees; NULL if no server uses the directory now.
  */
 char *access_read_command_url(const char *data_dir);
+/** Hears what is wrong with a file: a problem, or a note of what the next start puts in order. */
+typedef void access_tell(void *arg, bool is_problem, const char *file, const char *what);
+/** Checks the secrets and access.jsonl of a data directory as the start of a server does. Blocks. */
+void access_check_files(const char *data_dir, access_tell *tell, void *arg);
 /**
  * Copies the secrets and access.jsonl of a data directory into another directory, without push
  * subscriptions if `drops_push`. Returns -ENOENT if there is no access token.

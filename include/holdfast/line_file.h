@@ -1,7 +1,7 @@
 /*
  * Appends to and rewrites files of sealed lines (sealed_line.h), which several processes can share:
- * each locks the file. A torn line left by a crash is cut off by the next writer. A rewrite
- * replaces the file. All functions block; errors are negative errnos.
+ * each locks the file. A torn line left by a crash is cut off by the next writer; a last line that
+ * is whole but for its newline counts, and gets it. A rewrite replaces the file. All functions block; errors are negative errnos.
  */
 #ifndef HOLDFAST_LINE_FILE_H
 #define HOLDFAST_LINE_FILE_H
@@ -16,8 +16,12 @@
  * 0600).
  */
 int line_file_append(const char *path, const char *lines, size_t len);
-/** Reads the whole file; a missing file reads as empty. */
+/** Reads the whole file and mends its end; a missing file reads as empty. */
 int line_file_read(const char *path, struct buffer *ret);
+/** Gives the last line its newline if it has lost it, and is whole. */
+void line_file_mend(struct buffer *bytes);
+/** How many bytes are behind the last newline: a line that a crash has cut, or damage. */
+size_t line_file_torn(const struct buffer *bytes);
 /**
  * Opens and locks the file for appending and reading, creating it if needed. Returns the
  * descriptor; closing it releases the lock.

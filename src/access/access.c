@@ -435,17 +435,15 @@ static int open_own(struct access *access, struct buffer *bytes, char **ret_why)
 	const char *why;
 	int r = secret_read_or_make(dir, "access-token", bytes);
 	if (r < 0 || bytes->len < TOKEN_SECRET_MIN) {
-		return fail(ret_why, dir, "access-token",
-			r < 0 ? file_error(-r)
-			      : "a token has at least 32 characters; remove the file, and the next start makes another");
+		return fail(ret_why, dir, "access-token", r < 0 ? file_error(-r) : TOKEN_SHORT);
 	}
 	sum_text(bytes->data, bytes->len, access->token_sum);
 	access->token_grant = grant_create(ROLE_ADMIN, "");
 	access->token_grant->key = name_key(bytes);
 	OPENSSL_cleanse(bytes->data, bytes->len);
 	r = secret_read_or_make(dir, "token-secret", bytes);
-	if (r < 0) {
-		return fail(ret_why, dir, "token-secret", file_error(-r));
+	if (r < 0 || bytes->len < TOKEN_SECRET_MIN) {
+		return fail(ret_why, dir, "token-secret", r < 0 ? file_error(-r) : SECRET_SHORT);
 	}
 	r = add_signer(access, token_key_secret(bytes->data, bytes->len, &why), bytes);
 	return r < 0 ? fail(ret_why, dir, "token-secret", why) : 0;

@@ -6,6 +6,7 @@
 #include "access_internal.h"
 
 #include "holdfast/beneath.h"
+#include "holdfast/diag.h"
 #include "holdfast/json_text.h"
 #include "holdfast/line_file.h"
 #include "holdfast/sealed_line.h"
@@ -147,6 +148,7 @@ static void write_anew(struct access *access)
 	if (fstat(fd, &st) == 0 && (size_t)st.st_size > access->anew_size) {
 		access->anew_size = 2 * (size_t)st.st_size; /* retry much later if this fails */
 		if (line_file_read_all(fd, &bytes) == 0 && bytes.len == (size_t)st.st_size) {
+			line_file_mend(&bytes);
 			access_sort_lines(access, &bytes, &kept, NULL);
 			if (line_file_replace(access->path, &kept) == 0) {
 				access->anew_size =
@@ -271,6 +273,43 @@ int access_take_lines(struct access *access, const char *at, size_t len, size_t 
 	return 0;
 }
 
+/** Logins that have ended stay so, also if a disk has their lines twice, in another order. */
+static void end_logins(struct access *access, const struct buffer *bytes)
+{
+	const char *at = bytes->data;
+	const char *end = at + bytes->len;
+	const char *newline;
+	struct hash *ended = hash_create();
+	while (at < end && (newline = memchr(at, '\n', (size_t)(end - at)))) {
+		note_logout(at, (size_t)(newline - at), ended);
+		at = newline + 1;
+	}
+	list_for_each_safe(link, tmp, &access->login_list) {
+		const struct login *login = list_entry(link, struct login, link);
+		if (hash_get(ended, login->cookie_sum, strlen(login->cookie_sum))) {
+			access_take_logout(access, login->cookie_sum);
+		}
+	}
+	hash_destroy(ended);
+}
+
+size_t access_damaged_line(const struct buffer *bytes)
+{
+	const char *at = bytes->data;
+	const char *end = at + bytes->len;
+	const char *newline;
+	for (size_t line = 1; at < end && (newline = memchr(at, '\n', (size_t)(end - at)));
+		line++) {
+		json_t *json = access_line_read(at, (size_t)(newline - at));
+		json_decref(json);
+		if (!json) {
+			return line;
+		}
+		at = newline + 1;
+	}
+	return 0;
+}
+
 int access_file_load(struct access *access, char **ret_why)
 {
 	struct buffer bytes = {0};
@@ -278,6 +317,10 @@ int access_file_load(struct access *access, char **ret_why)
 	int r = line_file_read(access->path, &bytes);
 	if (r == 0 && bytes.len) {
 		r = access_take_lines(access, bytes.data, bytes.len, &line);
+		end_logins(access, &bytes);
+	}
+	if (r == 0 && line_file_torn(&bytes)) {
+		diag(DIAG_WARN, "%s: " ACCESS_TORN, access->path);
 	}
 	access->anew_size = ANEW_MIN;
 	access->now_ms = clock_now_ms(access->config.clock);
@@ -287,9 +330,8 @@ int access_file_load(struct access *access, char **ret_why)
 	buffer_finish(&bytes);
 	struct buffer why = {0};
 	if (r == -EBADMSG) {
-		buffer_printf(&why,
-			"%s is damaged in line %zu: revocations may be lost. Remove the line if you can tell what it was, or move the file away: then all logins end, and revoked tokens become valid again",
-			access->path, line);
+		buffer_printf(
+			&why, "%s is damaged in line %zu: " ACCESS_DAMAGED, access->path, line);
 	} else if (r < 0) {
 		buffer_printf(
 			&why, "%s cannot be read or written: %s", access->path, file_error(-r));

@@ -75,6 +75,16 @@ struct access_write {
 	void *arg;
 };
 
+/* What the server says at its start, and holdfast verify. */
+#define ACCESS_DAMAGED \
+	"revocations may be lost. Remove the line if you can tell what it was, or move the file away: then all logins end, and revoked tokens become valid again"
+#define ACCESS_TORN \
+	"its last line is incomplete, and is ignored. If that is not of a crash, a revocation, login or logout may be lost"
+#define TOKEN_SHORT \
+	"a token has at least 32 characters; remove the file, and the next start makes another"
+#define SECRET_SHORT \
+	"a secret has at least 32 characters; remove the file, and the next start makes another: what was made with it is no longer valid"
+
 /* secrets.c */
 /** SHA-256 of a text. */
 void sum_text(const char *text, size_t len, char ret_sum[SUM_SIZE]);
@@ -97,6 +107,8 @@ int access_file_load(struct access *access, char **ret_why);
 void access_file_append(struct access *access, struct buffer *object,
 	void (*done)(void *arg, int status), void *arg);
 
+/** The number of the first damaged line, from 1 on; 0: none. */
+size_t access_damaged_line(const struct buffer *bytes);
 /** Parses a line; NULL if it is damaged. */
 json_t *access_line_read(const char *line, size_t len);
 /** Applies lines. Returns -EBADMSG at the first damaged one, whose number is *ret_line. */

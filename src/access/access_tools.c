@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,6 +214,52 @@ int access_each_line(const char *data_dir, void (*visit)(void *arg, const json_t
 	return r;
 }
 
+/* --- checking --- */
+
+static void check_secret(
+	const char *data_dir, const char *name, const char *is_short, access_tell *tell, void *arg)
+{
+	struct buffer bytes = {0};
+	char *path = xprintf("%s/%s", data_dir, name);
+	int r = secret_read(path, &bytes);
+	while (r == 0 && bytes.len && strchr("\r\n", bytes.data[bytes.len - 1])) {
+		bytes.len--;
+	}
+	if (r < 0 && r != -ENOENT) {
+		tell(arg, true, name, file_error(-r));
+	} else if (r == 0 && bytes.len < TOKEN_SECRET_MIN) {
+		tell(arg, true, name, is_short);
+	}
+	if (bytes.data) {
+		OPENSSL_cleanse(bytes.data, bytes.cap);
+	}
+	buffer_finish(&bytes);
+	free(path);
+}
+
+void access_check_files(const char *data_dir, access_tell *tell, void *arg)
+{
+	struct buffer bytes = {0};
+	char *path = xprintf("%s/access.jsonl", data_dir);
+	check_secret(data_dir, "access-token", TOKEN_SHORT, tell, arg);
+	check_secret(data_dir, "token-secret", SECRET_SHORT, tell, arg);
+	check_secret(data_dir, "push-key", SECRET_SHORT, tell, arg);
+	int r = line_file_read(path, &bytes);
+	size_t line = r == 0 ? access_damaged_line(&bytes) : 0;
+	if (r < 0) {
+		tell(arg, true, "access.jsonl", file_error(-r));
+	} else if (line) {
+		char *what = xprintf("line %zu is damaged, and the server does not start: %s", line,
+			ACCESS_DAMAGED);
+		tell(arg, true, "access.jsonl", what);
+		free(what);
+	} else if (line_file_torn(&bytes)) {
+		tell(arg, false, "access.jsonl", ACCESS_TORN);
+	}
+	buffer_finish(&bytes);
+	free(path);
+}
+
 /* --- copying --- */
 
 /**
@@ -256,10 +303,14 @@ static int copy_one(const char *from_dir, const char *to_dir, const char *name, 
 {
 	struct buffer path = {0};
 	struct buffer bytes = {0};
+	bool is_lines = strcmp(name, "access.jsonl") == 0; /* a secret may end without a newline */
 	buffer_printf(&path, "%s/%s", from_dir, name);
 	int r = read_plain_path(buffer_cstr(&path), LINE_FILE_MAX, &bytes);
 	if (r == 0) {
-		keep_lines(&bytes, drops_push);
+		if (is_lines) {
+			line_file_mend(&bytes);
+			keep_lines(&bytes, drops_push);
+		}
 		buffer_clear(&path);
 		buffer_printf(&path, "%s/%s", to_dir, name);
 		r = write_copy(buffer_cstr(&path), &bytes);

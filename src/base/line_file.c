@@ -1,6 +1,7 @@
 #include "holdfast/line_file.h"
 
 #include "holdfast/beneath.h"
+#include "holdfast/sealed_line.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,8 +37,43 @@ int line_file_lock(const char *path)
 	}
 }
 
-/** Cuts off what a crash left of an unfinished last line. */
-static int cut_torn_line(int fd)
+/**
+ * Finds out what to keep of what is behind the last newline. A crash can leave a part of a line, of
+ * which nothing is kept. A whole line is one whose newline a disk has lost, or changed.
+ */
+static size_t count_kept(const char *tail, size_t len)
+{
+	size_t body;
+	return !len                                      ? 0
+	       : sealed_line_check(tail, len, &body)     ? len
+	       : sealed_line_check(tail, len - 1, &body) ? len - 1
+							 : 0;
+}
+
+static const char *find_tail(const struct buffer *bytes)
+{
+	const char *newline = bytes->len ? memrchr(bytes->data, '\n', bytes->len) : NULL;
+	return newline ? newline + 1 : bytes->data;
+}
+
+void line_file_mend(struct buffer *bytes)
+{
+	const char *tail = find_tail(bytes);
+	size_t before = bytes->len ? (size_t)(tail - bytes->data) : 0;
+	size_t kept = count_kept(tail, bytes->len - before);
+	if (kept) {
+		bytes->len = before + kept;
+		buffer_append_char(bytes, '\n');
+	}
+}
+
+size_t line_file_torn(const struct buffer *bytes)
+{
+	return bytes->len ? bytes->len - (size_t)(find_tail(bytes) - bytes->data) : 0;
+}
+
+/** Gives the last line its newline, or cuts off what a crash left of one. */
+static int mend_end(int fd)
 {
 	struct stat st;
 	char last = '\n';
@@ -48,7 +84,18 @@ static int cut_torn_line(int fd)
 	while (end > 0 && pread(fd, &last, 1, end - 1) == 1 && last != '\n') {
 		end--;
 	}
-	return end < st.st_size && ftruncate(fd, end) < 0 ? -errno : 0;
+	size_t len = (size_t)(st.st_size - end);
+	if (!len) {
+		return 0;
+	}
+	char *tail = xmalloc(len);
+	bool is_read = pread(fd, tail, len, end) == (ssize_t)len;
+	size_t kept = is_read ? count_kept(tail, len) : 0;
+	free(tail);
+	if (!is_read || ftruncate(fd, end + (off_t)kept) < 0) {
+		return is_read ? -errno : -EIO;
+	}
+	return kept && write(fd, "\n", 1) != 1 ? -errno : 0;
 }
 
 static int write_all(int fd, const char *bytes, size_t len)
@@ -70,7 +117,7 @@ int line_file_append(const char *path, const char *lines, size_t len)
 	if (fd < 0) {
 		return fd;
 	}
-	int r = cut_torn_line(fd);
+	int r = mend_end(fd);
 	off_t end = lseek(fd, 0, SEEK_END);
 	if (r == 0) {
 		r = write_all(fd, lines, len);
@@ -131,6 +178,9 @@ int line_file_read(const char *path, struct buffer *ret)
 	}
 	int r = line_file_read_all(fd, ret);
 	close(fd);
+	if (r == 0) {
+		line_file_mend(ret);
+	}
 	return r;
 }
 
@@ -142,7 +192,7 @@ int line_file_change(const char *path,
 	struct buffer bytes = {0};
 	struct buffer kept = {0};
 	int fd = line_file_lock(path);
-	int r = fd < 0 ? fd : cut_torn_line(fd);
+	int r = fd < 0 ? fd : mend_end(fd);
 	r = r < 0 ? r : line_file_read_all(fd, &bytes);
 	r = r < 0 ? r : change(arg, &bytes, &kept);
 	bool is_same = bytes.len == kept.len &&

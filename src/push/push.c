@@ -12,6 +12,7 @@
 #include "push_shown.h"
 
 #include "holdfast/base64url.h"
+#include "holdfast/beneath.h"
 #include "holdfast/diag.h"
 #include "holdfast/hash.h"
 #include "holdfast/hide.h"
@@ -514,7 +515,10 @@ static int open_files(struct push *push, char **ret_why)
 	buffer_finish(&secret);
 	if (!push->key) {
 		*ret_why = xprintf("%s/push-key: %s", config->data_dir,
-			r < 0 ? strerror(-r) : "OpenSSL cannot make a key of it");
+			r == -EINVAL
+				? "a secret has at least 32 characters; remove the file, and the next start makes another: browsers subscribe again"
+			: r < 0 ? file_error(-r)
+				: "OpenSSL cannot make a key of it");
 		return r < 0 ? r : -EIO;
 	}
 	push->tls = push->stop_fd >= 0 ? post_tls_create(config->rules->ca_file) : NULL;

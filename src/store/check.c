@@ -5,6 +5,8 @@
 
 #include "store_internal.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +117,18 @@ static bool has_session(const struct check *check, const char *id)
 	return false;
 }
 
+static void check_clock(struct check *check)
+{
+	struct ages ages;
+	int r = store_clock_read(check->files->dir_fd, &ages);
+	if (r == -EBADMSG) {
+		check_note(check, "clock.json", "it is damaged: %s", CLOCK_DAMAGED);
+	} else if (r < 0 && r != -ENOENT) {
+		check_note(check, "clock.json", "it cannot be read: %s; %s", file_error(-r),
+			CLOCK_UNREAD);
+	}
+}
+
 /**
  * Lists the sessions before it reads the journal. So a session that a running server creates
  * meanwhile is not in the list, and the check of one that it deletes finds it gone.
@@ -143,6 +157,7 @@ static int check_all(struct check *check, const char *session)
 	}
 	if (r == 0 && !session) {
 		check_streams(check);
+		check_clock(check);
 		check_tell(check);
 	}
 	return r;

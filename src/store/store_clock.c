@@ -23,11 +23,10 @@ static const struct clock *clock_of(const struct store *store)
 
 /* --- the file --- */
 
-/** Returns 0, -ENOENT if the file does not exist, or another negative errno. */
-static int read_ages(const struct store *store, struct ages *ret)
+int store_clock_read(int dir_fd, struct ages *ret)
 {
 	struct buffer bytes = {0};
-	int r = disk_read_file(store->dir_fd, NAME, LENGTH_MAX, &bytes);
+	int r = disk_read_file(dir_fd, NAME, LENGTH_MAX, &bytes);
 	if (r == 0) {
 		r = ages_parse(bytes.data, bytes.len, ret);
 	}
@@ -57,7 +56,7 @@ static void write_now(struct store *store)
 
 void store_clock_begin(struct store *store)
 {
-	int r = read_ages(store, &store->ages);
+	int r = store_clock_read(store->dir_fd, &store->ages);
 	bool changed = true;
 	if (r == 0) {
 		changed = ages_resume(&store->ages, clock_of(store));
@@ -67,12 +66,9 @@ void store_clock_begin(struct store *store)
 	/* A file that cannot be read, or has the format of a newer program, is not overwritten. */
 	store->ages_unknown = r < 0 && r != -ENOENT && r != -EBADMSG;
 	if (r == -EBADMSG) {
-		diag(DIAG_WARN,
-			"clock.json is damaged: its record of when the clock was set is lost");
+		diag(DIAG_WARN, "clock.json is damaged: " CLOCK_DAMAGED);
 	} else if (store->ages_unknown) {
-		diag(DIAG_WARN,
-			"clock.json cannot be read: %s; no events are pruned by age until the next start",
-			file_error(-r));
+		diag(DIAG_WARN, "clock.json cannot be read: %s; " CLOCK_UNREAD, file_error(-r));
 	}
 	store->ages_unwritten = changed;
 }

@@ -553,6 +553,11 @@ void metadata_append(const char *id, const struct metadata *meta, struct buffer 
 /* store_clock.c */
 /** Member of struct store_engine. */
 int64_t store_clock_now(struct store *store);
+/* What a start says of it, and holdfast verify. */
+#define CLOCK_DAMAGED "its record of when the clock was set is lost, and it is made anew"
+#define CLOCK_UNREAD  "no events are pruned by age until it can be read, or is removed, at a start"
+/** Returns 0, -ENOENT if there is no clock.json, -EBADMSG if it is damaged, or another errno. */
+int store_clock_read(int dir_fd, struct ages *ret);
 /** Reads clock.json; at the start. */
 void store_clock_begin(struct store *store);
 /** Writes clock.json if it is outdated. Blocks; at the start and before closing. */

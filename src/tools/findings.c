@@ -37,7 +37,7 @@ int findings_look(struct findings *findings, const char *dir, const char *sessio
 	struct store_check_counts counts;
 	*findings = (struct findings){0};
 	int r = store_files_open(dir, &files, &why);
-	r = r < 0 ? r : store_check(&files, session, &ops, findings, &counts);
+	r = r < 0 ? r : tool_check_dir(&files, dir, session, &ops, findings, &counts);
 	store_files_close(&files);
 	free(why);
 	return r;

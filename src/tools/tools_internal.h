@@ -38,6 +38,14 @@ int findings_look(struct findings *findings, const char *dir, const char *sessio
 void findings_finish(struct findings *findings);
 
 struct store_files;
+struct store_check_ops;
+struct store_check_counts;
+/**
+ * Like store_check(), with session NULL also for secrets, access.jsonl and webhooks.jsonl. `dir` is
+ * the path of the directory that `files` are in.
+ */
+int tool_check_dir(const struct store_files *files, const char *dir, const char *session,
+	const struct store_check_ops *ops, void *owner, struct store_check_counts *counts);
 /** Verifies one session of an open directory or all (NULL). Returns the exit code. */
 int tool_verify_files(const struct store_files *files, const char *dir, const char *session);
 struct store_database;

@@ -16,8 +16,8 @@
 static const struct command command = {
 	.usage = "verify DIR|ADDRESS [SESSION]",
 	.help = "Checks a data directory, or the journal and one session: every checksum, that events are numbered\n"
-		"without a gap, that the log, the index and the keys agree, and that streams (/v1/stream/) have all their\n"
-		"bytes. It changes nothing.\n\n"
+		"without a gap, that the log, the index and the keys agree, that streams (/v1/stream/) have all their\n"
+		"bytes, and that a server can read the secrets and the file of logins. It changes nothing.\n\n"
 		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME, or keywords of libpq.\n"
 		"The check sees the state of one moment; nodes may be running meanwhile.\n\n"
 		"It prints one line for each problem. Lines that begin with \"note:\" are not problems: a crash or\n"
@@ -120,7 +120,7 @@ int tool_verify_files(const struct store_files *files, const char *dir, const ch
 			dir);
 	}
 	progress_begin(&progress, "B", store_check_size(files, session));
-	int r = store_check(files, session, &ops, &progress, &counts);
+	int r = tool_check_dir(files, dir, session, &ops, &progress, &counts);
 	progress_end(&progress);
 	return judge(r, dir, session, &counts);
 }
