@@ -249,8 +249,12 @@ static uint64_t header_number(const struct journal_reader *reader)
 
 static void tell_headless(struct walk *walk)
 {
-	if (!walk->link.is_newest || !journal_reader_is_blank(&walk->reader, JOURNAL_HEADER_SIZE)) {
-		check_problem(walk->check, walk->file, "the segment has no good header");
+	if (!walk->link.is_newest || journal_reader_has_batch(&walk->reader)) {
+		check_problem(walk->check, walk->file,
+			"the segment " JOURNAL_HEADLESS "; the server will not start");
+	} else if (!journal_reader_is_blank(&walk->reader, JOURNAL_HEADER_SIZE)) {
+		check_problem(walk->check, walk->file,
+			"the segment has no good header; the next start of the server moves it to set-aside/");
 	} else if (!walk->check->files->in_use) {
 		check_note(walk->check, walk->file,
 			"an incomplete new segment; the next start of the server removes it");

@@ -96,6 +96,25 @@ static bool has_first_batch(struct journal_reader *reader)
 	return read_header(reader, JOURNAL_HEADER_SIZE, 0, &length, &count);
 }
 
+bool journal_reader_has_batch(const struct journal_reader *reader)
+{
+	const char *bytes = reader->bytes.data;
+	size_t len = reader->bytes.len;
+	size_t length;
+	uint32_t count;
+	for (size_t at = 0; at + BATCH_HEADER_SIZE <= len; at++) {
+		const char *found = memmem(bytes + at, len - at, "HFBT", 4);
+		at = found ? (size_t)(found - bytes) : len;
+		struct unpack in = {.bytes = bytes + at, .len = len - at};
+		unpack_le(&in, 8); /* magic and count */
+		unpack_le(&in, 8); /* length */
+		if (found && read_header(reader, at, unpack_le(&in, 8), &length, &count)) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /**
  * Returns the format of a header, 0 if unknown. In every format magic and checksum are in the same
  * place.

@@ -58,6 +58,11 @@ enum journal_found journal_reader_next(
 	struct journal_reader *reader, struct record *ret_record, uint64_t *ret_session);
 /** Returns whether only zeros, unused preallocated space, follow `from`. */
 bool journal_reader_is_blank(const struct journal_reader *reader, size_t from);
+/**
+ * Whether a segment without a good header has a batch all the same. The header was synced with the
+ * first batch, so that no crash leaves that if batches are synced.
+ */
+bool journal_reader_has_batch(const struct journal_reader *reader);
 /** The checksum of everything in a segment: XXH3_64. */
 uint64_t journal_checksum(const char *bytes, size_t len);
 

@@ -5,7 +5,8 @@
  *   a segment, record or folder whose format  the server does not start, and has changed nothing
  *     this program does not know
  *   journal: torn batch at the end            cut off, logged; nothing in it was acknowledged
- *   journal: newest segment without a header  removed if blank, otherwise moved to set-aside/
+ *   journal: newest segment without a header  removed if blank, moved to set-aside/ if no batch is in
+ *                                             it; otherwise it was damaged: the server does not start
  *   journal: segment outside the chain        removed: its batches were refused, or are in the logs
  *   journal: a damaged record before the end  its session is set aside, the server starts
  *   journal: damage of unknown sessions       the server does not start: two things broke at once

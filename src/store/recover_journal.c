@@ -119,14 +119,26 @@ int recover_look_at_segments(struct recovery *rec)
 	return r;
 }
 
-/** Reads the header of a segment, which names the segment before it and that one's length. */
-static int read_before(struct recovery *rec, uint64_t number, struct link_of_chain *ret_before)
+/** Whether what a crash cannot do is damage: without syncs a power cut may take any page. */
+static bool is_certain(const struct recovery *rec)
+{
+	return rec->store->durability == DURABILITY_FSYNC;
+}
+
+/**
+ * Reads the header of a segment, which names the segment before it and that one's length. Sets
+ * *ret_is_lost if it is the newest one, and its header was damaged.
+ */
+static int read_before(
+	struct recovery *rec, uint64_t number, struct link_of_chain *ret_before, bool *ret_is_lost)
 {
 	char name[32];
 	struct journal_reader reader;
 	journal_segment_name(number, name);
 	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
-	if (r == -EBADMSG && !rec->last_segment && !rec->only_looks) {
+	bool is_headless = r == -EBADMSG && !rec->last_segment;
+	*ret_is_lost = is_headless && is_certain(rec) && journal_reader_has_batch(&reader);
+	if (is_headless && !rec->only_looks) {
 		drop_headless(rec, name, &reader);
 	}
 	*ret_before = (struct link_of_chain){reader.before_segment, reader.before_len};
@@ -144,6 +156,24 @@ static void do_without_rest(struct recovery *rec, const char *name, size_t valid
 		repair_keep_segment(rec->store, name);
 	}
 	rec->store->journal_is_damaged = true;
+}
+
+/** Refuses to start without a segment that had inputs; repair goes on without it. */
+static int refuse_headless(struct recovery *rec, uint64_t number)
+{
+	if (!rec->store->repair) {
+		return recover_refuse(rec, -EBADMSG,
+			"journal segment %016llx " JOURNAL_HEADLESS
+			"; no crash does that, and inputs are lost. Restore a copy of the data directory, or run holdfast repair to continue without them",
+			(unsigned long long)number);
+	}
+	if (!rec->store->journal_is_damaged) {
+		diag(DIAG_ERROR,
+			"journal segment %016llx " JOURNAL_HEADLESS ": what was only there is lost",
+			(unsigned long long)number);
+	}
+	rec->store->journal_is_damaged = true;
+	return 0;
 }
 
 /**
@@ -173,7 +203,12 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 			}
 			break; /* the wanted segment was deleted; these were about to be */
 		}
-		int r = read_before(rec, number, &before);
+		bool is_lost;
+		int r = read_before(rec, number, &before, &is_lost);
+		if (is_lost && refuse_headless(rec, number) < 0) {
+			free(chain);
+			return -EBADMSG;
+		}
 		if (r == -EBADMSG && !count) {
 			if (!rec->only_looks) {
 				forget_segment(rec, i);

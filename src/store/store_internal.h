@@ -553,6 +553,8 @@ void metadata_append(const char *id, const struct metadata *meta, struct buffer 
 /* store_clock.c */
 /** Member of struct store_engine. */
 int64_t store_clock_now(struct store *store);
+/* What a start says of the newest segment, and holdfast verify. */
+#define JOURNAL_HEADLESS "has no good header, although batches follow"
 /* What a start says of it, and holdfast verify. */
 #define CLOCK_DAMAGED "its record of when the clock was set is lost, and it is made anew"
 #define CLOCK_UNREAD  "no events are pruned by age until it can be read, or is removed, at a start"

@@ -148,7 +148,7 @@ async function walk(t, made, args, damage, others) {
 		!words && assert.doesNotMatch(server.stderr, new RegExp(`${file}[^\\n]*(damaged|incomplete|cannot be read)`));
 		judge(await taken(server, made), damage, made);
 		// Another line behind it, and nothing of what counted is lost.
-		await server.request('POST', '/api/tokens/revoke', { json: { jti: 'another' } });
+		await server.request('POST', '/api/tokens/revoke', { json: { jti: 'another' }, headers: bearer(made.good) });
 		await server.stop();
 		await server.up();
 		judge(await taken(server, made), damage, made);
