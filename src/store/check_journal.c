@@ -92,6 +92,21 @@ static void check_record(struct walk *walk, const struct record *record)
 	life->deleted = life->deleted || record->kind == RECORD_DELETE;
 }
 
+/** Looks for a session by its hash among those of the journal. */
+struct seeking {
+	uint64_t session;
+	const char *id; /* NULL: not found yet */
+};
+
+static void compare_life(void *value, void *arg)
+{
+	const struct life *life = value;
+	struct seeking *seeking = arg;
+	if (journal_session_hash(life->id, strlen(life->id), life->epoch) == seeking->session) {
+		seeking->id = life->id;
+	}
+}
+
 /**
  * Finds the session of an unreadable record by its hash in the batch's trailer. NULL: no session
  * has it.
@@ -111,7 +126,9 @@ static const char *find_owner(const struct check *check, uint64_t session)
 			return id;
 		}
 	}
-	return NULL;
+	struct seeking seeking = {.session = session}; /* its folder may not be on disk yet */
+	hash_each(check->lives, compare_life, &seeking);
+	return seeking.id;
 }
 
 static void tell_damaged_record(struct walk *walk, uint64_t session)
@@ -120,8 +137,9 @@ static void tell_damaged_record(struct walk *walk, uint64_t session)
 	const char *owner = find_owner(walk->check, session);
 	place_at(walk, walk->record, place);
 	check_problem(walk->check, place,
-		"the checksum of a record of %s%s is wrong; the server will set that session aside",
-		owner ? "session " : "an unknown session", owner ? owner : "");
+		owner ? "the checksum of a record of session %s is wrong; the server will set that session aside"
+		      : "the checksum of a record is wrong; %s",
+		owner ? owner : RECORD_UNKNOWN);
 }
 
 /* --- batches --- */

@@ -11,8 +11,8 @@
  *   journal: a damaged record before the end  its session is set aside, the server starts
  *   journal: damage of unknown sessions       the server does not start: two things broke at once
  *   session deleted in the journal            a folder of that epoch is removed
- *   session created in the journal, no        the folder is created from the journal
- *     folder
+ *   session created in the journal, no        the folder is created from the journal; if a record
+ *     folder                                    is damaged, it is set aside
  *   folder without metadata, in the journal   metadata is written from the CREATE record
  *   the same, after a session of that name    created from the journal, which has all of it; the
  *     was deleted                             folder's log might be that of the deleted session
@@ -48,6 +48,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define RECORD_DAMAGED "a record of it in the journal is damaged"
 
 /** The last creation or deletion of a session in the journal. */
 struct fate {
@@ -151,8 +153,15 @@ static bool is_given_up(struct recovery *rec, struct session_log *log)
 	if (!is_to_repair(rec, log->id) || !recover_is_damaged(rec, log->id, log->epoch)) {
 		return false;
 	}
-	repair_note_journal(log, "a record of it in the journal is damaged");
+	repair_note_journal(log, RECORD_DAMAGED);
 	return true;
+}
+
+void recover_note_last(const struct recovery *rec, struct session_log *log)
+{
+	if (is_to_repair(rec, log->id) && recover_is_damaged(rec, log->id, log->epoch)) {
+		repair_note_journal(log, RECORD_DAMAGED);
+	}
 }
 
 int recover_replay(struct recovery *rec, const struct record *record)
@@ -302,7 +311,7 @@ static int load_session(struct recovery *rec, const char *id)
 		return 0;
 	}
 	if (recover_is_damaged(rec, id, meta.epoch) && !is_to_repair(rec, id)) {
-		set_aside(rec, id, "a record of it in the journal is damaged");
+		set_aside(rec, id, RECORD_DAMAGED);
 		r = 0;
 	} else {
 		r = load_log(rec, id, &meta, has_meta);
@@ -323,6 +332,32 @@ static int each_folder(struct recovery *rec, int (*visit)(struct recovery *rec, 
 	return r;
 }
 
+/** Sets a session aside of which only the journal knows: its id stays taken, and repair finds it. */
+static void set_folderless_aside(struct recovery *rec, const struct fate *fate)
+{
+	struct store *store = rec->store;
+	struct metadata meta = metadata_of_fate(store, fate);
+	struct buffer json = {0};
+	int made = disk->mkdirat(store->sessions_fd, fate->id, 0700);
+	int dir_fd = made < 0 ? -1 : disk_open_dir(store->sessions_fd, fate->id);
+	int r = dir_fd < 0 ? -errno : 0;
+	if (r == 0) {
+		meta.facts_ops->write(meta.facts, &meta.facts_text);
+		metadata_append(fate->id, &meta, &json);
+		r = disk_replace(dir_fd, "metadata.json", &json, true);
+		close(dir_fd);
+	}
+	if (r == 0) {
+		set_aside(rec, fate->id, RECORD_DAMAGED);
+	} else if (r != -EEXIST) {
+		rec->error = recover_refuse(rec, r,
+			"session %s: " RECORD_DAMAGED ", and it cannot be set aside: %s", fate->id,
+			file_error(-r));
+	}
+	buffer_finish(&json);
+	metadata_finish(&meta);
+}
+
 /**
  * Creates a session that is in the journal but has no folder on disk. If its folder exists, the
  * session was left out.
@@ -334,8 +369,13 @@ static void make_missing(void *value, void *arg)
 	struct store *store = rec->store;
 	bool has_folder = true;
 	if (fate->deleted || log_table_get(&store->by_id, fate->id, strlen(fate->id)) ||
-		rec->error ||
-		(recover_is_damaged(rec, fate->id, fate->epoch) && !is_to_repair(rec, fate->id))) {
+		rec->error) {
+		return;
+	}
+	if (recover_is_damaged(rec, fate->id, fate->epoch) && !is_to_repair(rec, fate->id)) {
+		if (!hash_get(store->aside, fate->id, strlen(fate->id))) {
+			set_folderless_aside(rec, fate);
+		}
 		return;
 	}
 	if (disk->mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
@@ -456,7 +496,11 @@ static int replay_all(struct recovery *rec)
 			hash_put(rec->kept, log->id, strlen(log->id), rec->store);
 		}
 	}
-	return r < 0 ? r : recover_walk_journal(rec, recover_replay);
+	r = r < 0 ? r : recover_walk_journal(rec, recover_replay);
+	list_for_each(link, &rec->store->logs) { /* no other record may have followed */
+		recover_note_last(rec, list_entry(link, struct session_log, link));
+	}
+	return r;
 }
 
 /* --- recovery --- */
@@ -504,6 +548,7 @@ int recover(struct store *store, char **ret_why)
 	}
 	if (r == 0) {
 		hash_each(rec.fates, make_missing, &rec);
+		recover_tell_unknown(&rec);
 		r = rec.error;
 	}
 	if (r == 0) {

@@ -37,6 +37,8 @@ typedef int (*visit_record)(struct recovery *rec, const struct record *record);
 
 /** Applies a record to its session, if that is in memory. A visit_record. */
 int recover_replay(struct recovery *rec, const struct record *record);
+/** Repair: notes that a session has a damaged record, once the journal has been walked. */
+void recover_note_last(const struct recovery *rec, struct session_log *log);
 struct recovery recovery_begin(struct store *store, char **ret_why);
 void recovery_finish(struct recovery *rec);
 /**
@@ -77,5 +79,7 @@ int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool m
 void recover_note_damage(struct recovery *rec, uint64_t session);
 /** Returns whether recover_note_damage() was called for this session. */
 bool recover_is_damaged(const struct recovery *rec, const char *id, uint64_t epoch);
+/** Says that there is damage of sessions that nobody has asked for by recover_is_damaged(). */
+void recover_tell_unknown(const struct recovery *rec);
 
 #endif

@@ -258,7 +258,32 @@ void recover_note_damage(struct recovery *rec, uint64_t session)
 bool recover_is_damaged(const struct recovery *rec, const char *id, uint64_t epoch)
 {
 	uint64_t session = journal_session_hash(id, strlen(id), epoch);
-	return hash_get(rec->damaged, (const char *)&session, sizeof(session)) != NULL;
+	bool is_damaged = hash_get(rec->damaged, (const char *)&session, sizeof(session)) != NULL;
+	if (is_damaged) { /* another value: it is known whose it is */
+		hash_put(rec->damaged, (const char *)&session, sizeof(session), rec->damaged);
+	}
+	return is_damaged;
+}
+
+struct unknown {
+	const struct store *store;
+	size_t count;
+};
+
+static void count_unknown(void *value, void *arg)
+{
+	struct unknown *unknown = arg;
+	unknown->count += value == unknown->store;
+}
+
+void recover_tell_unknown(const struct recovery *rec)
+{
+	struct unknown unknown = {.store = rec->store};
+	hash_each(rec->damaged, count_unknown, &unknown);
+	if (unknown.count) {
+		diag(DIAG_ERROR, "damaged records in the journal, of %zu sessions: " RECORD_UNKNOWN,
+			unknown.count);
+	}
 }
 
 int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool may_be_torn,

@@ -258,6 +258,7 @@ int repair_replay_kept(struct recovery *rec, struct session_log *log, bool *ret_
 	store->journal.dir_fd = dir_fd;
 	r = recover_list_segments(&kept);
 	r = r < 0 ? r : recover_walk_journal(&kept, recover_replay);
+	recover_note_last(&kept, log);
 	store->journal.dir_fd = journal_fd;
 	close(dir_fd);
 	recovery_finish(&kept);

@@ -553,7 +553,9 @@ void metadata_append(const char *id, const struct metadata *meta, struct buffer 
 /* store_clock.c */
 /** Member of struct store_engine. */
 int64_t store_clock_now(struct store *store);
-/* What a start says of the newest segment, and holdfast verify. */
+/* What a start says of the journal, and holdfast verify. */
+#define RECORD_UNKNOWN \
+	"it is not known of which session, as neither a folder nor a record tells its id. What is lost is an input of it, or the whole session"
 #define JOURNAL_HEADLESS "has no good header, although batches follow"
 /* What a start says of it, and holdfast verify. */
 #define CLOCK_DAMAGED "its record of when the clock was set is lost, and it is made anew"

@@ -93,6 +93,41 @@ test('the id of a session that was set aside stays taken, until it is repaired',
 	assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready' });
 });
 
+test('a session whose folder was not on disk yet, and whose record in the journal is damaged, is named, taken and repaired', async (t) => {
+	const server = await Server.start(t, { args: ['--limit', 'idle_flush_ms=3600000'] });
+	for (const id of ['fine', 'hurt']) {
+		await server.createSession({ id });
+	}
+	await post(server, 'hurt', [{ ...input.note({ n: 1 }), key: 'k1' }]);
+	await post(server, 'hurt', [{ ...input.note({ n: 'needle' }), key: 'k2' }]);
+	await post(server, 'fine', notes);
+	await server.kill9();
+	rmSync(join(server.dataDir, 'sessions/hurt'), { recursive: true }); // as if the power had failed before
+	const [segment] = readdirSync(join(server.dataDir, 'journal'));
+	const file = join(server.dataDir, 'journal', segment);
+	const bytes = readFileSync(file);
+	bytes[bytes.indexOf('needle')] ^= 1;
+	writeFileSync(file, bytes);
+	assert.match((await runToEnd(['verify', server.dataDir])).stdout, /a record of session hurt is wrong; the server will set that session aside/);
+	for (let n = 0; n < 2; n++) {
+		await server.up();
+		n === 0 && assert.match(server.stderr, /error: hurt: a record of it in the journal is damaged; set aside as set-aside\/hurt\.1/);
+		assert.equal(await refused(server, 'POST', path('hurt', '/events?create=1'), { json: notes }), 'session_damaged');
+		assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready', damaged_sessions: 1 });
+		assert.equal((await post(server, 'fine', notes)).acks.every((a) => a.duplicate), true);
+		await server.stop();
+	}
+	assert.equal((await runToEnd(['verify', server.dataDir])).code, 1);
+	assert.deepEqual(readdirSync(join(server.dataDir, 'set-aside')), ['hurt.1']);
+	const repaired = await runToEnd(['repair', server.dataDir]);
+	assert.match(repaired.stdout, /^hurt: a record of it in the journal is damaged/m);
+	assert.equal((await runToEnd(['verify', server.dataDir])).code, 0);
+	await server.up();
+	const { events } = await eventsOf(server, 'hurt');
+	assert.deepEqual(events[0].data, { n: 1 });
+	assert.deepEqual((await post(server, 'hurt', [{ ...input.note({ n: 1 }), key: 'k1' }])).acks.map((a) => a.duplicate), [true]);
+});
+
 for (const [engine, args, spoil] of [
 	['files', () => [], flipMetadata],
 	['a database', () => ['--store', postgres.address('delete')], () => postgres.ask('delete', "UPDATE holdfast_session SET metadata = replace(metadata, '\"max_seq\":', '\"max_seq\":1') WHERE id = 'hurt'")],
