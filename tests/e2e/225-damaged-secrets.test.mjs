@@ -147,6 +147,9 @@ async function walk(t, made, args, damage, others) {
 		words && assert.ok(server.stderr.includes(words.replace(/^it is damaged: |^it cannot be read: .*?; /, '')), `${words}\n${server.stderr}`);
 		!words && assert.doesNotMatch(server.stderr, new RegExp(`${file}[^\\n]*(damaged|incomplete|cannot be read)`));
 		judge(await taken(server, made), damage, made);
+		if (file !== 'access.jsonl') {
+			return;
+		}
 		// Another line behind it, and nothing of what counted is lost.
 		await server.request('POST', '/api/tokens/revoke', { json: { jti: 'another' }, headers: bearer(made.good) });
 		await server.stop();
