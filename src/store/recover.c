@@ -49,8 +49,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RECORD_DAMAGED "a record of it in the journal is damaged"
-
 /** The last creation or deletion of a session in the journal. */
 struct fate {
 	uint64_t epoch;
@@ -138,30 +136,17 @@ static int give_up_records(struct recovery *rec, struct session_log *log, const 
 	return 0;
 }
 
-static bool is_to_repair(const struct recovery *rec, const char *id)
-{
-	const struct store_repair *repair = rec->store->repair;
-	return repair && (!repair->only || strcmp(repair->only, id) == 0);
-}
-
 /**
  * Returns whether to ignore a record because an earlier one of its session is damaged (repair
  * only).
  */
 static bool is_given_up(struct recovery *rec, struct session_log *log)
 {
-	if (!is_to_repair(rec, log->id) || !recover_is_damaged(rec, log->id, log->epoch)) {
+	if (!recover_is_to_repair(rec, log->id) || !recover_is_damaged(rec, log->id, log->epoch)) {
 		return false;
 	}
 	repair_note_journal(log, RECORD_DAMAGED);
 	return true;
-}
-
-void recover_note_last(const struct recovery *rec, struct session_log *log)
-{
-	if (is_to_repair(rec, log->id) && recover_is_damaged(rec, log->id, log->epoch)) {
-		repair_note_journal(log, RECORD_DAMAGED);
-	}
 }
 
 int recover_replay(struct recovery *rec, const struct record *record)
@@ -184,7 +169,7 @@ int recover_replay(struct recovery *rec, const struct record *record)
 		log->owner = store->ops->found(store->owner, log);
 	}
 	int r = store_replay(log, record);
-	if (r == -EBADMSG && is_to_repair(rec, log->id)) {
+	if (r == -EBADMSG && recover_is_to_repair(rec, log->id)) {
 		store->ops->lost(log->owner);
 		log->owner = NULL;
 		r = give_up_records(rec, log, "the journal does not fit its log");
@@ -214,15 +199,6 @@ static int leave_out(struct recovery *rec, const char *id, int error)
 	}
 	left_out_add(rec->store, id);
 	return 0;
-}
-
-static bool log_is_empty(struct store *store, const char *id)
-{
-	char path[192];
-	struct stat st;
-	snprintf(path, sizeof(path), "%s/events.jsonl", id);
-	int r = fstatat(store->sessions_fd, path, &st, AT_SYMLINK_NOFOLLOW);
-	return r < 0 ? errno == ENOENT : S_ISREG(st.st_mode) && st.st_size == 0;
 }
 
 /** Removes the folder of a deleted session, to make room for a new one with the same id. */
@@ -300,17 +276,17 @@ static int load_session(struct recovery *rec, const char *id)
 	}
 	if (!has_meta && fate && !fate->deleted) {
 		meta = metadata_of_fate(store, fate);
-	} else if (r == -ENOENT && log_is_empty(store, id)) {
+	} else if (r == -ENOENT && recover_log_is_empty(store, id)) {
 		diag(DIAG_WARN, "session %s was incomplete and never acknowledged: removed", id);
 		remove_folder(store->sessions_fd, id);
 		return 0;
-	} else if (!has_meta && is_to_repair(rec, id)) {
+	} else if (!has_meta && recover_is_to_repair(rec, id)) {
 		meta = repair_guess_metadata(store, id);
 	} else if (!has_meta) {
 		set_aside(rec, id, "metadata.json is damaged");
 		return 0;
 	}
-	if (recover_is_damaged(rec, id, meta.epoch) && !is_to_repair(rec, id)) {
+	if (recover_is_damaged(rec, id, meta.epoch) && !recover_is_to_repair(rec, id)) {
 		set_aside(rec, id, RECORD_DAMAGED);
 		r = 0;
 	} else {
@@ -372,7 +348,8 @@ static void make_missing(void *value, void *arg)
 		rec->error) {
 		return;
 	}
-	if (recover_is_damaged(rec, fate->id, fate->epoch) && !is_to_repair(rec, fate->id)) {
+	if (recover_is_damaged(rec, fate->id, fate->epoch) &&
+		!recover_is_to_repair(rec, fate->id)) {
 		if (!hash_get(store->aside, fate->id, strlen(fate->id))) {
 			set_folderless_aside(rec, fate);
 		}
@@ -489,7 +466,7 @@ static int replay_all(struct recovery *rec)
 	list_for_each(link, &rec->store->logs) {
 		struct session_log *log = list_entry(link, struct session_log, link);
 		bool had = false;
-		if (r == 0 && is_to_repair(rec, log->id)) {
+		if (r == 0 && recover_is_to_repair(rec, log->id)) {
 			r = repair_replay_kept(rec, log, &had);
 		}
 		if (had) {

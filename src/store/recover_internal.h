@@ -33,10 +33,16 @@ struct link_of_chain {
 	size_t end; /* number of bytes that count; SIZE_MAX: all */
 };
 
+#define RECORD_DAMAGED "a record of it in the journal is damaged"
+
 typedef int (*visit_record)(struct recovery *rec, const struct record *record);
 
 /** Applies a record to its session, if that is in memory. A visit_record. */
 int recover_replay(struct recovery *rec, const struct record *record);
+/** Whether the folder of a session has no log, or an empty one. */
+bool recover_log_is_empty(struct store *store, const char *id);
+/** Whether this is a repair, and of this session. */
+bool recover_is_to_repair(const struct recovery *rec, const char *id);
 /** Repair: notes that a session has a damaged record, once the journal has been walked. */
 void recover_note_last(const struct recovery *rec, struct session_log *log);
 struct recovery recovery_begin(struct store *store, char **ret_why);

@@ -235,6 +235,19 @@ void repair_keep_records(struct recovery *rec, const char *id)
 	disk_list_free(names, count);
 }
 
+bool recover_is_to_repair(const struct recovery *rec, const char *id)
+{
+	const struct store_repair *repair = rec->store->repair;
+	return repair && (!repair->only || strcmp(repair->only, id) == 0);
+}
+
+void recover_note_last(const struct recovery *rec, struct session_log *log)
+{
+	if (recover_is_to_repair(rec, log->id) && recover_is_damaged(rec, log->id, log->epoch)) {
+		repair_note_journal(log, RECORD_DAMAGED);
+	}
+}
+
 int repair_replay_kept(struct recovery *rec, struct session_log *log, bool *ret_had)
 {
 	struct store *store = rec->store;

@@ -3,7 +3,7 @@
  * only the last line is read; everything behind it is.
  */
 #include "repair.h"
-#include "store_internal.h"
+#include "recover_internal.h"
 
 #include "holdfast/diag.h"
 
@@ -161,4 +161,13 @@ bool remove_folder(int dir_fd, const char *name)
 	}
 	repair_remove_rest(dir_fd, name);
 	return disk->unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+}
+
+bool recover_log_is_empty(struct store *store, const char *id)
+{
+	char path[192];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/events.jsonl", id);
+	int r = fstatat(store->sessions_fd, path, &st, AT_SYMLINK_NOFOLLOW);
+	return r < 0 ? errno == ENOENT : S_ISREG(st.st_mode) && st.st_size == 0;
 }
