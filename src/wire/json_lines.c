@@ -100,27 +100,6 @@ size_t json_noise_length(const char *text, size_t len)
 	return noise_length(text, len, &is_cut);
 }
 
-/** Returns the length of the JSON object or array at `text`; 0 if its end is missing. */
-static size_t json_length(const char *text, size_t len)
-{
-	size_t depth = 0;
-	bool in_string = false;
-	for (size_t i = 0; i < len; i++) {
-		char c = text[i];
-		if (in_string) {
-			i += c == '\\';
-			in_string = c != '"';
-		} else if (c == '"') {
-			in_string = true;
-		} else if (c == '{' || c == '[') {
-			depth++;
-		} else if ((c == '}' || c == ']') && --depth == 0) {
-			return i + 1;
-		}
-	}
-	return 0;
-}
-
 void json_unwrap(const char **text, size_t *len)
 {
 	bool is_cut;
@@ -133,7 +112,8 @@ void json_unwrap(const char **text, size_t *len)
 	if (!left || (*json != '{' && *json != '[')) {
 		return;
 	}
-	size_t length = json_length(json, left);
+	int deepest;
+	size_t length = json_nesting(json, left, &deepest);
 	if (length && json_noise_length(json + length, left - length) == left - length) {
 		*text = json;
 		*len = length;
