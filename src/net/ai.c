@@ -278,11 +278,11 @@ static int take_request(struct conn *conn, const struct ai_request *request, con
 		take_abort(conn, request);
 		return 0;
 	}
-	if (request->type == AI_CANCEL) {
-		return take_cancel(conn, request, text, len, refusal);
-	}
 	if (ai_response_find(conn, request->request_id)) {
 		return refuse(refusal, "bad_request", "this requestId is in use");
+	}
+	if (request->type == AI_CANCEL) {
+		return take_cancel(conn, request, text, len, refusal);
 	}
 	if (conn->ai->count >= AI_RESPONSES_MAX) {
 		if (request->type == AI_SEND) {

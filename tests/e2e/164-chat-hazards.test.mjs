@@ -50,3 +50,16 @@ test('a stop for an answer that is still being loaded does not stop the turn of 
 	assert.equal(data.stop_reason, 'end_turn');
 	assert.equal((await servedLog(server)).filter(({ type }) => type === 'user_prompt').length, 2);
 });
+
+test('a cancel under the requestId of an answer is refused: no answer ends twice', async (t) => {
+	const server = await start(t);
+	const chat = open(t, server);
+	await chat.sendRaw(JSON.stringify(user('m', 'long 500')));
+	await chat.waitFor(({ chunk }) => chunk?.type === 'text-delta');
+	const cancel = (requestId) => JSON.stringify({ ...user('m', 'long 500'), type: 'cancel', requestId });
+	await chat.sendRaw(cancel('r-m'));
+	await chat.waitFor(({ type, errorText }) => type === 'error' && /in use/.test(errorText));
+	await chat.sendRaw(cancel('another'));
+	await chat.waitFor(({ type, requestId }) => type === 'end' && requestId === 'r-m');
+	assert.equal(chat.frames.filter(({ type, requestId }) => type === 'end' && requestId === 'r-m').length, 1);
+});
