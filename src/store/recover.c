@@ -246,7 +246,8 @@ static int load_log(struct recovery *rec, const char *id, struct metadata *meta,
 			why);
 		metadata_finish(meta);
 		*meta = metadata_of_fate(rec->store, fate);
-		return load_log(rec, id, meta, false);
+		r = repair_drop_log(rec->store, id); /* its lines may be those of another */
+		return r < 0 ? leave_out(rec, id, r) : load_log(rec, id, meta, false);
 	}
 	if (r == -EBADMSG) {
 		set_aside(rec, id, why);

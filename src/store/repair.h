@@ -79,6 +79,8 @@ void repair_keep_file(struct store *store, const char *id, int dir_fd, const cha
  * can end the repair any more: no program appends to a log that has a second name.
  */
 int repair_put_log(struct store *store, const char *id, int dir_fd, const char *fresh);
+/** Moves the log of a session to set-aside/. */
+int repair_drop_log(struct store *store, const char *id);
 /** Notes the sessions that are in no other place: see aside.c. */
 void set_aside_note_all(struct store *store);
 /** Member of struct store_engine: deletes a session's folders in set-aside/. */

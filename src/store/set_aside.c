@@ -111,6 +111,18 @@ int repair_put_log(struct store *store, const char *id, int dir_fd, const char *
 	return r == 0 && disk->renameat(dir_fd, fresh, dir_fd, "events.jsonl") < 0 ? -errno : r;
 }
 
+int repair_drop_log(struct store *store, const char *id)
+{
+	int dir_fd = disk_open_dir(store->sessions_fd, id);
+	if (dir_fd < 0) {
+		return -errno;
+	}
+	repair_keep_file(store, id, dir_fd, "events.jsonl");
+	int r = disk->unlinkat(dir_fd, "events.jsonl", 0) < 0 && errno != ENOENT ? -errno : 0;
+	close(dir_fd);
+	return r;
+}
+
 static int move_to_trash(struct store *store, const char *from, const char *to)
 {
 	remove_folder(store->dir_fd, to);

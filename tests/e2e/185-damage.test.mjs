@@ -1,7 +1,7 @@
 // Damage to one session: its id stays taken, everybody else goes on, on both engines.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { download, mustUpload, png } from '../support/blobs.mjs';
@@ -157,22 +157,28 @@ for (const [engine, args, spoil] of [
 }
 
 test('a log that is damaged while the journal has all of the session is made anew, with its images', async (t) => {
-	for (const cut of [1, 100, 1000]) {
+	for (const cut of [1, 100, 1000, 'foreign']) {
 		const server = await Server.start(t);
 		await server.createSession({ id: 'hurt', title: 'Hurt' });
+		await server.createSession({ id: 'other' });
+		await post(server, 'other', [input.note({ of: 'another' }), input.note({ of: 'another' })]);
 		await post(server, 'hurt', [...notes, input.text('Whole.\n\n'), input.end()]);
 		const { blob } = await mustUpload(server, 'hurt', png());
 		const whole = await eventsOf(server, 'hurt');
 		await server.stop();
 		const file = join(server.dataDir, 'sessions/hurt/events.jsonl');
-		truncateSync(file, Math.max(0, statSync(file).size - cut));
+		if (cut === 'foreign') {
+			copyFileSync(join(server.dataDir, 'sessions/other/events.jsonl'), file);
+		} else {
+			truncateSync(file, Math.max(0, statSync(file).size - cut));
+		}
 		await server.restart();
 		assert.deepEqual(await eventsOf(server, 'hurt'), whole);
 		assert.equal((await server.request('GET', path('hurt'))).body.title, 'Hurt');
 		assert.ok((await download(server, 'hurt', blob)).bytes.equals(png()));
 		assert.deepEqual((await post(server, 'hurt', notes)).acks.map((a) => a.duplicate), [true, true, true]);
 		assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready' });
-		assert.deepEqual(readdirSync(join(server.dataDir, 'set-aside')), []);
+		assert.deepEqual(readdirSync(join(server.dataDir, 'set-aside')), ['hurt.events.jsonl.1']);
 		assert.equal((await server.request('DELETE', path('hurt'))).status, 204);
 		assert.equal((await server.request('GET', path('hurt'))).status, 404);
 		await server.stop();
