@@ -79,11 +79,6 @@ void loop_close_file(uv_loop_t *loop, int fd)
 
 /* --- gaps --- */
 
-static uint64_t clock_ms(void)
-{
-	return uv_hrtime() / 1000000; /* uv_now() stands still in callbacks */
-}
-
 static struct loop_watch *watch_of(uv_loop_t *loop)
 {
 	return loop->data;
@@ -103,16 +98,23 @@ void loop_watch(uv_loop_t *loop, struct loop_watch *watch)
 {
 	loop->data = watch;
 	if (watch) {
-		*watch = (struct loop_watch){.due_ms = clock_ms()};
+		uv_update_time(loop);
+		*watch = (struct loop_watch){.due_ms = uv_now(loop)};
 	}
+}
+
+/** The same at this moment: uv_now() stands still in callbacks, and would lack what is left out. */
+static void look_now(uv_loop_t *loop)
+{
+	uv_update_time(loop);
+	look(watch_of(loop), uv_now(loop));
 }
 
 void loop_note_sleep(uv_loop_t *loop)
 {
+	look_now(loop);
 	int timeout = uv_backend_timeout(loop);
-	uint64_t now = clock_ms();
-	look(watch_of(loop), now);
-	watch_of(loop)->due_ms = timeout < 0 ? UINT64_MAX / 2 : now + (uint64_t)timeout;
+	watch_of(loop)->due_ms = timeout < 0 ? UINT64_MAX / 2 : uv_now(loop) + (uint64_t)timeout;
 }
 
 void loop_note_wake(uv_loop_t *loop)
@@ -121,7 +123,7 @@ void loop_note_wake(uv_loop_t *loop)
 	watch->missed_ms = 0;
 	look(watch, uv_now(loop)); /* it slept too long, and may have read nothing */
 	watch->due_ms = uv_now(loop);
-	look(watch, clock_ms()); /* reading took too long: others have sent meanwhile */
+	look_now(loop); /* reading took too long: others have sent meanwhile */
 }
 
 int64_t loop_missed_ms(uv_loop_t *loop)

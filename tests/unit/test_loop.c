@@ -90,6 +90,75 @@ static void who_was_asleep_reads_before_it_gives_up(void **state)
 	(void)state;
 }
 
+/* The time of the loop as it was when it was asked last. */
+struct reader {
+	struct loop_watch watch;
+	int64_t now_ms;
+	bool has_read;
+};
+
+static void ask(uv_loop_t *loop, struct reader *reader)
+{
+	int64_t now = loop_now_ms(loop);
+	assert_true(now >= reader->now_ms);
+	assert_true(now - reader->now_ms < 1000); /* the gap is left out */
+	reader->now_ms = now;
+}
+
+static void handle_slow_reading(uv_async_t *handle)
+{
+	struct reader *reader = handle->data;
+	ask(handle->loop, reader);
+	usleep(1500000); /* it is stopped in the middle */
+	ask(handle->loop, reader);
+	reader->has_read = true;
+}
+
+static void handle_sleep_of_reader(uv_prepare_t *handle)
+{
+	ask(handle->loop, handle->data);
+	loop_note_sleep(handle->loop);
+	ask(handle->loop, handle->data);
+}
+
+static void handle_wake_of_reader(uv_check_t *handle)
+{
+	struct reader *reader = handle->data;
+	loop_note_wake(handle->loop);
+	ask(handle->loop, reader);
+	if (reader->has_read) {
+		uv_stop(handle->loop);
+	}
+}
+
+static void time_does_not_go_back_when_reading_took_too_long(void **state)
+{
+	struct reader reader = {0};
+	uv_loop_t loop;
+	uv_async_t wake;
+	uv_prepare_t prepare;
+	uv_check_t check;
+	uv_loop_init(&loop);
+	loop_watch(&loop, &reader.watch);
+	reader.now_ms = loop_now_ms(&loop);
+	uv_async_init(&loop, &wake, handle_slow_reading);
+	uv_prepare_init(&loop, &prepare);
+	uv_check_init(&loop, &check);
+	wake.data = prepare.data = check.data = &reader;
+	uv_prepare_start(&prepare, handle_sleep_of_reader);
+	uv_check_start(&check, handle_wake_of_reader);
+	uv_async_send(&wake);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_true(reader.has_read);
+	uv_close((uv_handle_t *)&wake, NULL);
+	uv_close((uv_handle_t *)&prepare, NULL);
+	uv_close((uv_handle_t *)&check, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	loop_watch(&loop, NULL);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	(void)state;
+}
+
 static void a_loop_that_nobody_watches_has_its_own_time(void **state)
 {
 	uv_loop_t loop = {0};
@@ -104,6 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_was_asleep_reads_before_it_gives_up),
+		cmocka_unit_test(time_does_not_go_back_when_reading_took_too_long),
 		cmocka_unit_test(a_loop_that_nobody_watches_has_its_own_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
