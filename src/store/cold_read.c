@@ -273,28 +273,24 @@ static void follow(const struct cold_read *read)
 	}
 }
 
-static void note_damage(const struct cold_read *read)
+void log_note_damage(struct session_log *log, const struct gap *gap)
 {
-	const struct log_read *base = read->base;
-	struct session_log *log = session_log_of(base->store, base->id, base->epoch);
-	if (!log) {
-		return;
-	}
 	if (!log->damage_from) {
-		store_add_damaged(base->store, 1);
+		store_add_damaged(log->store, 1);
 	}
-	log->damage_from = read->gap.from;
-	log->damage_to = read->gap.to;
+	log->damage_from = gap->from;
+	log->damage_to = gap->to;
 }
 
 static void finish(struct cold_read *read)
 {
 	struct log_read *base = read->base;
+	struct session_log *log = session_log_of(base->store, base->id, base->epoch);
 	if (base->status == 0) {
 		follow(read);
 	}
-	if (read->gap.from) {
-		note_damage(read);
+	if (read->gap.from && log) {
+		log_note_damage(log, &read->gap);
 	}
 	free(read->offsets);
 	free(read);

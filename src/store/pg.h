@@ -301,6 +301,22 @@ void pg_reader_give(struct pg *pg, struct pg_conn *conn);
  * Returns NULL on failure.
  */
 PGresult *pg_query(struct pg *pg, const char *sql, struct pg_params *params);
+
+/* pg_gaps.c */
+/** A page whose rows do not fit. */
+struct pg_apart {
+	struct pg *pg;
+	int64_t sid;
+	uint64_t first_seq; /* of the log */
+	const PGresult *rows; /* seq, line, and how many rows the range has */
+};
+/**
+ * Takes the page's events one by one from the rows, beginning at its fixed end, with gaps in place of
+ * those that are damaged or missing; -EBADMSG if the page wants no gaps. *ret_gap, which is zeroed
+ * before, is the last damage that was found.
+ */
+struct gap;
+int pg_read_apart(const struct pg_apart *apart, struct log_read *read, struct gap *ret_gap);
 void pg_read(struct session_log *log, struct log_read *read);
 int pg_load_names(struct session_log *log, bool now);
 void pg_rewind(struct store *store);

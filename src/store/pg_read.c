@@ -2,6 +2,7 @@
  * Reads events, names and records on the thread pool, where each job has a connection of its own,
  * and deletes the rows of deleted sessions there.
  */
+#include "gaps.h"
 #include "pg.h"
 
 #include "holdfast/diag.h"
@@ -68,13 +69,19 @@ struct pg_page {
 	struct pg *pg;
 	int64_t sid;
 	uint64_t first_seq; /* the session's first_seq in the database; 0: not read */
+	uint64_t log_first; /* the log's, as this server knows it */
+	struct gap gap; /* the damage that was found last */
 };
 
-/* As many events as fit in $4 bytes, but at least $5: from the front of the range, or its end. */
-#define PAGE_SQL(order)                                                                                  \
-	"SELECT seq, line FROM (SELECT seq, line, sum(octet_length(line) + 1) OVER (ORDER BY seq " order \
-	") AS bytes, row_number() OVER (ORDER BY seq " order                                             \
-	") AS place FROM holdfast_event WHERE sid = $1 AND seq BETWEEN $2 AND $3) AS page"               \
+/*
+ * As many events as fit in $4 bytes, but at least $5: from the front of the range, or its end; and how
+ * many rows there are in the range.
+ */
+#define PAGE_SQL(order)                                                                                         \
+	"SELECT seq, line, total FROM (SELECT seq, line, sum(octet_length(line) + 1) OVER (ORDER BY seq " order \
+	") AS bytes, row_number() OVER (ORDER BY seq " order                                                    \
+	") AS place, count(*) OVER () AS total"                                                                 \
+	" FROM holdfast_event WHERE sid = $1 AND seq BETWEEN $2 AND $3) AS page"                                \
 	" WHERE bytes <= $4 OR place <= $5 ORDER BY seq"
 
 static int take_lines(struct log_read *read, const PGresult *rows)
@@ -96,10 +103,15 @@ static int take_lines(struct log_read *read, const PGresult *rows)
 		}
 		next = event->seq + 1;
 	}
-	uint64_t from = read->page.from;
-	bool fits = read->page.is_fixed_at_end
-			    ? (count ? next == read->page.to + 1 : read->hot_count > 0)
-			    : count && next - (uint64_t)count == from;
+	if (!count) {
+		return read->page.is_fixed_at_end && read->hot_count ? 0 : -EBADMSG;
+	}
+	/* What did not fit in the page may be missing at one of its ends. */
+	bool is_cut = count < pg_get_bigint(rows, 0, 2);
+	bool has_from = next - (uint64_t)count == read->page.from;
+	bool has_to = next == read->page.to + 1;
+	bool fits = read->page.is_fixed_at_end ? has_to && (has_from || is_cut)
+					       : has_from && (has_to || is_cut);
 	return fits ? 0 : -EBADMSG;
 }
 
@@ -138,6 +150,13 @@ static void page_work(uv_work_t *work)
 	if (read->status == -EBADMSG && read->mirror) {
 		page->first_seq = read_first_seq(page->pg, page->sid);
 	}
+	if (read->status == -EBADMSG && read->page.from >= page->first_seq) {
+		const struct pg_apart apart = {.pg = page->pg,
+			.sid = page->sid,
+			.first_seq = page->log_first,
+			.rows = rows};
+		read->status = pg_read_apart(&apart, read, &page->gap);
+	}
 	PQclear(rows);
 	pg_params_finish(&params);
 }
@@ -153,12 +172,16 @@ static void page_done(uv_work_t *work, int status)
 {
 	struct pg_page *page = work->data;
 	struct log_read *read = page->base;
+	struct session_log *log =
+		read->mirror ? NULL : session_log_of(read->store, read->id, read->epoch);
 	read->store->jobs--;
-	if (read->status == 0 && !read->mirror &&
-		!session_log_of(read->store, read->id, read->epoch)) {
+	if (read->status == 0 && !read->mirror && !log) {
 		read->status = -ENOENT; /* the session has been deleted meanwhile */
-	} else if (read->done && page->first_seq) {
+	} else if (read->done && page->first_seq > read->page.from) {
 		note_pruned(read, page->first_seq);
+	}
+	if (page->gap.from && log) {
+		log_note_damage(log, &page->gap);
 	}
 	free(page);
 	log_read_end(read);
@@ -167,7 +190,10 @@ static void page_done(uv_work_t *work, int status)
 void pg_read(struct session_log *log, struct log_read *read)
 {
 	struct pg_page *page = xcalloc(1, sizeof(*page));
-	*page = (struct pg_page){.base = read, .pg = pg_of(log->store), .sid = pg_log_of(log)->sid};
+	*page = (struct pg_page){.base = read,
+		.pg = pg_of(log->store),
+		.sid = pg_log_of(log)->sid,
+		.log_first = log->first_seq};
 	page->work.data = page;
 	log->store->jobs++;
 	uv_queue_work(log->store->loop, &page->work, page_work, page_done);

@@ -50,10 +50,11 @@ static const char take_any_sql[] = TAKE_SQL(
 			   " UNION ALL SELECT s.sid, s.owner FROM holdfast_session AS s"
 			   " WHERE s.owner = $1 AND s.sid = ANY($4) ORDER BY 1 LIMIT $3)");
 
+/* The event that the metadata names as the last, which must be there, and what has come behind it. */
 static const char events_sql[] =
 	"SELECT e.sid, e.seq, e.line FROM holdfast_event AS e JOIN holdfast_session AS s USING (sid)"
 	" WHERE s.sid = ANY($1)"
-	" AND e.seq > coalesce(substring(s.metadata FROM '\"max_seq\":([0-9]+)')::bigint, 0)"
+	" AND e.seq >= coalesce(substring(s.metadata FROM '\"max_seq\":([0-9]+)')::bigint, 0)"
 	" ORDER BY e.sid, e.seq";
 
 static const char records_sql[] =
@@ -232,8 +233,9 @@ static int take_event(struct session_log *log, const PGresult *rows, int row)
 
 static int take_events(struct session_log *log, const PGresult *rows, int first, int end)
 {
-	int r = 0;
-	for (int row = first; row < end && r == 0; row++) {
+	bool has_last = first < end && (uint64_t)pg_get_bigint(rows, first, 1) == log->last_seq;
+	int r = has_last || log->last_seq < log->first_seq ? 0 : -EBADMSG;
+	for (int row = first + has_last; row < end && r == 0; row++) {
 		r = take_event(log, rows, row);
 	}
 	return r;

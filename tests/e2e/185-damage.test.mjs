@@ -266,3 +266,47 @@ test('a damaged session in a database does not keep the server from starting', a
 	assert.equal((await runToEnd(['verify', postgres.url('start'), 'fine'])).code, 0);
 	assert.equal((await runToEnd(['verify', postgres.url('start')])).code, 1);
 });
+
+test('damaged events in a database: the range is told and counted, gaps=1 shows the rest, and all other sessions are whole', async (t) => {
+	const ids = ['line', 'hole', 'front', 'other', 'end', 'fine'];
+	const server = await Server.start(t, { args: ['--store', postgres.address('events')] });
+	for (const id of ids) {
+		await server.createSession({ id });
+		await post(server, id, [1, 2, 3, 4, 5, 6, 7, 8].map((n) => input.note({ n })));
+	}
+	await server.stop();
+	const whole = {};
+	const rows = (id) => `sid = (SELECT sid FROM holdfast_session WHERE id = '${id}')`;
+	const flip = (id, seq) => postgres.ask('events', `UPDATE holdfast_event SET line = overlay(line placing '#' from 20 for 1) WHERE ${rows(id)} AND seq = ${seq}`);
+	const remove = (id, seqs) => postgres.ask('events', `DELETE FROM holdfast_event WHERE ${rows(id)} AND seq IN (${seqs})`);
+	await server.restart();
+	for (const id of ids) {
+		whole[id] = (await eventsOf(server, id)).events;
+	}
+	await server.stop();
+	flip('line', 3);
+	remove('hole', '4, 5');
+	flip('hole', 6);
+	remove('front', '1, 2');
+	postgres.ask('events', `UPDATE holdfast_event AS e SET line = (SELECT line FROM holdfast_event WHERE ${rows('other')} AND seq = 2) WHERE ${rows('other')} AND seq = 7`);
+	remove('end', '8');
+	await server.restart();
+	assert.equal(await refused(server, 'GET', path('end', '/events')), 'session_damaged', 'a log that is shorter than its metadata says');
+	let count = 1;
+	for (const [id, from, to] of [['line', 3, 3], ['hole', 4, 6], ['front', 1, 2], ['other', 7, 7]]) {
+		const gap = (seq) => ({ seq, type: 'x-holdfast-gap', from, to });
+		const expected = whole[id].map((event) => (event.seq < from || event.seq > to ? event : gap(event.seq)));
+		const look = async (query) => (await server.request('GET', path(id, `/events?${query}&format=markdown&gaps=1`))).body.events
+			.map((event) => (event.type === 'x-holdfast-gap' ? { seq: event.seq, type: event.type, from: event.data.from, to: event.data.to } : event));
+		const { status, body } = await server.request('GET', path(id, '/events?after_seq=0&limit=1000&format=markdown'));
+		assert.deepEqual([status, body.error?.code, body.error?.from, body.error?.to], [503, 'storage_failed', from, to], `${id}: ${JSON.stringify(body)}`);
+		assert.deepEqual(await look('after_seq=0&limit=1000'), expected, id);
+		assert.deepEqual(await look('before_seq=9&limit=3'), expected.slice(5), id);
+		assert.deepEqual(await look(`after_seq=${from}&limit=1`), expected.slice(from, from + 1), id);
+		assert.equal((await server.request('GET', '/readyz')).body.damaged_sessions, (count += 1), id);
+	}
+	assert.deepEqual((await eventsOf(server, 'fine')).events, whole.fine);
+	for (const id of ids) {
+		assert.equal((await runToEnd(['verify', postgres.url('events'), id])).code, id === 'fine' ? 0 : 1, id);
+	}
+});
