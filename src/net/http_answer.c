@@ -1,12 +1,14 @@
 /* Builds HTTP answers, and the heads of those that are streamed. */
 #include "node_internal.h"
 
+#include "holdfast/clock.h"
 #include "holdfast/deflate.h"
 #include "holdfast/error_codes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static const char *status_text(unsigned status)
 {
@@ -86,6 +88,27 @@ static const char *resource_policy(const struct conn *conn)
 				  : "cross-origin-resource-policy: same-origin\r\n";
 }
 
+/**
+ * Writes the status line and what every answer has. With a clock, an origin server says when it
+ * answered (RFC 9110, section 6.6.1); what another node has answered has that node's time.
+ */
+static void begin_head(struct conn *conn, unsigned status, struct buffer *out)
+{
+	static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+	static const char months[][4] = {
+		"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+	time_t now = (time_t)(clock_now_ms(conn->server->clock) / 1000);
+	struct tm tm = {0};
+	buffer_printf(out, "HTTP/1.1 %u %s\r\nserver: holdfast\r\n", status, status_text(status));
+	if (gmtime_r(&now, &tm)) {
+		buffer_printf(out, "date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n",
+			days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon], tm.tm_year + 1900,
+			tm.tm_hour, tm.tm_min, tm.tm_sec);
+	}
+	buffer_append_str(out, BROWSER_RULES);
+	buffer_append_str(out, resource_policy(conn));
+}
+
 /** Prepares the answer, which is sent at the end of the tick. `size` is its content-length. */
 static void respond(struct conn *conn, unsigned status, const char *headers, const char *body,
 	size_t len, uint64_t size)
@@ -95,8 +118,8 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 	conn->http->must_close = conn->http->must_close || http_body_must_close(conn);
 	buffer_clear(out);
 	buffer_reserve(out, len + 512);
-	buffer_printf(out, "HTTP/1.1 %u %s\r\nserver: holdfast\r\n" BROWSER_RULES "%s%s%s", status,
-		status_text(status), resource_policy(conn), headers,
+	begin_head(conn, status, out);
+	buffer_printf(out, "%s%s", headers,
 		conn->http->must_close                              ? "connection: close\r\n"
 		: conn->http->head && conn->http->head->is_http_1_0 ? "connection: keep-alive\r\n"
 								    : "");
@@ -140,10 +163,10 @@ void http_begin_stream(struct conn *conn, const char *type, const char *headers)
 {
 	struct buffer out = {0};
 	trace_log(conn, 200);
+	begin_head(conn, 200, &out);
 	buffer_printf(&out,
-		"HTTP/1.1 200 OK\r\nserver: holdfast\r\n" BROWSER_RULES API_RULES
-		"%scontent-type: %s\r\nx-accel-buffering: no\r\nconnection: close\r\n%s",
-		resource_policy(conn), type, headers);
+		API_RULES "content-type: %s\r\nx-accel-buffering: no\r\nconnection: close\r\n%s",
+		type, headers);
 	http_append_cors(conn, &out);
 	buffer_append_str(&out, "\r\n");
 	conn_put(conn, out.data, out.len);

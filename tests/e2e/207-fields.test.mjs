@@ -131,6 +131,18 @@ test('a token has one spelling (RFC 4648, section 3.5; RFC 7515, section 2)', as
 	}
 });
 
+test('Date: each answer says when it was given (RFC 9110, section 6.6.1)', async (t) => {
+	const server = await start(t);
+	const asked = [['GET', '/'], ['GET', '/healthz'], ['GET', '/api/sessions'], ['HEAD', '/api/sessions'], ['GET', '/nothing'], ['DELETE', '/api/sessions/none'], ['OPTIONS', '/api/sessions'], ['GET', '/ds/sessions/s?offset=-1']];
+	for (const [method, path] of asked) {
+		const { headers, status } = await server.rawRequest(method, path, {});
+		const date = headers.date;
+		assert.equal(date && new Date(date).toUTCString(), date, `${method} ${path}: ${status} ${date}`);
+	}
+	const { headers } = await headOf(server, '/api/sessions/s/events', { accept: 'text/event-stream' });
+	assert.equal(new Date(headers.get('date')).toUTCString(), headers.get('date'));
+});
+
 test('names that Durable Streams reserves are no streams', async (t) => {
 	const server = await start(t);
 	for (const [name, status] of [['__ds', 400], ['__ds/subscriptions/a', 400], ['a/__ds', 400], ['a/__ds/b', 400], ['%5F_ds/x', 400], ['__dsx', 201], ['x__ds', 201], ['__DS', 201]]) {
