@@ -106,8 +106,8 @@ for (const heading of ['With a WebSocket', 'With HTTP']) {
 
 for (const mode of ['production', 'development']) {
 	test(`${mode}, in StrictMode: the agent goes on when the chat is left, another one is shown, a tab that watches is closed, or stop is pressed`, async (t) => {
-		const { server, page } = await open(t, { rate: 60, mode });
-		await ask(page, 'markdown');
+		const { server, page } = await open(t, { rate: 200, mode });
+		await ask(page, 'markdown permission'); // its question keeps the turn open, however slow the machine is
 		await grown(page, 20);
 		const tab = await page.context().newPage();
 		await tab.goto(page.url());
@@ -125,6 +125,7 @@ for (const mode of ['production', 'development']) {
 		await tab.close();
 		await page.click('#stop');
 		await page.reload();
+		await page.click('#allow');
 		await eventually(async () => (await logOf(server)).at(-1).type === 'turn_end', 'the turn to end', 60_000);
 		// A page that has just been loaded is ready before it has begun to follow: it shows all only then.
 		await eventually(() => assertShowsLog(page, server).then(() => true, () => false), 'the page to show the log').catch(() => {});
