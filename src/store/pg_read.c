@@ -213,10 +213,39 @@ struct pg_names {
 	int status;
 };
 
+/* So many events are in memory at a time. */
+#define EVENTS_AT_ONCE "200"
+
+static int rebuild_from_events(struct pg_names *job, struct names_rebuild *rebuild)
+{
+	int64_t last = 0;
+	int count = 1;
+	while (count > 0) {
+		struct pg_params params = {0};
+		pg_add_bigint(&params, job->sid);
+		pg_add_bigint(&params, last);
+		PGresult *rows = pg_query(pg_of(job->store),
+			"SELECT seq, line FROM holdfast_event WHERE sid = $1 AND seq > $2"
+			" ORDER BY seq LIMIT " EVENTS_AT_ONCE,
+			&params);
+		count = rows ? PQntuples(rows) : -1;
+		for (int row = 0; row < count; row++) {
+			struct event_view view;
+			last = pg_get_bigint(rows, row, 0);
+			if (event_parse_line(PQgetvalue(rows, row, 1),
+				    (size_t)PQgetlength(rows, row, 1), &view) == 0) {
+				names_rebuild_event(rebuild, &view);
+			}
+		}
+		PQclear(rows);
+		pg_params_finish(&params);
+	}
+	return count < 0 ? -EIO : 0;
+}
+
 /** Takes the good names of the rows, and those of the session's events. The rows stay as they are. */
 static int rebuild_names(struct pg_names *job, const PGresult *rows)
 {
-	struct pg_params params = {0};
 	struct names_rebuild rebuild = {.facts = job->store->ops->facts, .names = &job->names};
 	uint64_t seed = job->names.seed;
 	name_table_finish(&job->names);
@@ -225,19 +254,7 @@ static int rebuild_names(struct pg_names *job, const PGresult *rows)
 		names_rebuild_salvage(
 			&rebuild, PQgetvalue(rows, row, 1), (size_t)PQgetlength(rows, row, 1));
 	}
-	pg_add_bigint(&params, job->sid);
-	PGresult *lines = pg_query(pg_of(job->store),
-		"SELECT line FROM holdfast_event WHERE sid = $1 ORDER BY seq", &params);
-	for (int row = 0; row < PQntuples(lines); row++) {
-		struct event_view view;
-		if (event_parse_line(PQgetvalue(lines, row, 0), (size_t)PQgetlength(lines, row, 0),
-			    &view) == 0) {
-			names_rebuild_event(&rebuild, &view);
-		}
-	}
-	int r = lines ? 0 : -EIO;
-	PQclear(lines);
-	pg_params_finish(&params);
+	int r = rebuild_from_events(job, &rebuild);
 	buffer_finish(&rebuild.lines);
 	return r;
 }
