@@ -35,14 +35,14 @@ static void take_line(void *arg, const struct cursor_line *line)
 
 /**
  * Starts a new hook at the end of a session's log, and a known hook that lacks a cursor at its
- * start.
+ * start. A hook that is not known although it has cursors has lost its line: it keeps them.
  */
 static void take_session(const struct session_object *object, void *arg)
 {
 	const struct webhooks *webhooks = arg;
 	for (size_t i = 0; i < webhooks->hook_count; i++) {
 		struct hook *hook = webhooks->hooks[i];
-		if (!hook->is_known) {
+		if (!hook->is_known && !hash_get(hook->tracks, object->id, strlen(object->id))) {
 			struct track *track = hook_add_track(hook, object->id);
 			track->epoch = object->epoch;
 			track->seq = track->stored = object->max_seq;
