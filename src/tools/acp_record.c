@@ -19,10 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define READ_SIZE ((size_t)64 * 1024)
-#define QUEUE_MAX     \
-	((size_t)64 * \
-		1024) /* bytes queued in a direction before its source waits; a write moves them */
+#define READ_SIZE     ((size_t)64 * 1024)
+#define QUEUE_MAX     ((size_t)1024 * 1024) /* bytes queued in a direction before its source waits */
 #define LINE_MAX_SIZE ((size_t)64 * 1024 * 1024) /* a longer line is not recorded */
 #define WRITE_SIZE    ((size_t)4096) /* a pipe that is ready for writing takes this much at once */
 
@@ -50,7 +48,8 @@ struct lane {
 	const char *name; /* "c2a" or "a2c" */
 	int from; /* -1 after its end */
 	int to; /* -1 after its reader has gone */
-	struct buffer queue; /* not yet written to `to` */
+	struct buffer queue; /* for `to` */
+	size_t written; /* bytes of it: they are removed together, as what is behind them moves */
 	struct buffer line; /* the current line, until its newline */
 	bool is_too_long; /* the current line, which is not kept */
 };
@@ -129,14 +128,30 @@ static size_t read_lane(struct recorder *r, struct lane *lane)
 	return 0;
 }
 
+/** Returns how many bytes are still to be written. */
+static size_t queued(const struct lane *lane)
+{
+	return lane->queue.len - lane->written;
+}
+
+static void drop_queue(struct lane *lane)
+{
+	buffer_clear(&lane->queue);
+	lane->written = 0;
+}
+
 static void write_lane(struct lane *lane)
 {
-	size_t size = lane->queue.len < WRITE_SIZE ? lane->queue.len : WRITE_SIZE;
-	ssize_t len = write(lane->to, lane->queue.data, size);
+	size_t size = queued(lane) < WRITE_SIZE ? queued(lane) : WRITE_SIZE;
+	ssize_t len = write(lane->to, lane->queue.data + lane->written, size);
 	if (len >= 0) {
-		buffer_consume(&lane->queue, (size_t)len);
+		lane->written += (size_t)len;
+		if (lane->written >= lane->queue.len / 2) {
+			buffer_consume(&lane->queue, lane->written);
+			lane->written = 0;
+		}
 	} else if (errno != EINTR && errno != EAGAIN) {
-		buffer_clear(&lane->queue);
+		drop_queue(lane);
 		close_once(&lane->to);
 	}
 }
@@ -144,7 +159,7 @@ static void write_lane(struct lane *lane)
 /** Closes `to` once `from` has ended and the queue is written. */
 static void end_lane(struct lane *lane)
 {
-	if (lane->from < 0 && lane->queue.len == 0) {
+	if (lane->from < 0 && queued(lane) == 0) {
 		close_once(&lane->to);
 	}
 }
@@ -165,9 +180,9 @@ static void take_signals(struct recorder *r)
 /** Sets what to poll for in a direction, which is read only while its queue has room. */
 static void set_polls(const struct lane *lane, struct pollfd *from, struct pollfd *to)
 {
-	bool has_room = lane->queue.len < QUEUE_MAX;
+	bool has_room = queued(lane) < QUEUE_MAX;
 	*from = (struct pollfd){.fd = has_room ? lane->from : -1, .events = POLLIN};
-	*to = (struct pollfd){.fd = lane->to, .events = lane->queue.len > 0 ? POLLOUT : 0};
+	*to = (struct pollfd){.fd = lane->to, .events = queued(lane) > 0 ? POLLOUT : 0};
 }
 
 static void serve_lane(
@@ -176,10 +191,10 @@ static void serve_lane(
 	if (from->fd >= 0 && from->revents) {
 		read_lane(r, lane);
 	}
-	if (to->fd >= 0 && (to->revents & POLLOUT) && lane->queue.len > 0) {
+	if (to->fd >= 0 && (to->revents & POLLOUT) && queued(lane) > 0) {
 		write_lane(lane);
 	} else if (to->fd >= 0 && (to->revents & (POLLERR | POLLHUP | POLLNVAL))) {
-		buffer_clear(&lane->queue);
+		drop_queue(lane);
 		close_once(&lane->to);
 	}
 	end_lane(lane);
@@ -208,7 +223,7 @@ static void read_rest(struct recorder *r, struct lane *out)
 static void write_rest(struct recorder *r, struct lane *out)
 {
 	struct signalfd_siginfo info = {.ssi_signo = SIGCHLD};
-	while (out->to >= 0 && out->queue.len > 0 && info.ssi_signo == SIGCHLD) {
+	while (out->to >= 0 && queued(out) > 0 && info.ssi_signo == SIGCHLD) {
 		struct pollfd fds[2] = {
 			{.fd = out->to, .events = POLLOUT}, {.fd = r->signals, .events = POLLIN}};
 		poll(fds, 2, -1);
