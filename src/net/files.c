@@ -78,6 +78,17 @@ static const char *type_of(const char *path)
 	return "application/octet-stream";
 }
 
+/**
+ * What a browser may do with a file: pages and scripts, of which some are workers, have the page's
+ * rules. What else is opened by itself, such as an image with a script in it, may do nothing.
+ */
+static const char *rules_of(const char *type)
+{
+	bool is_page =
+		strncmp(type, "text/html", 9) == 0 || strncmp(type, "text/javascript", 15) == 0;
+	return is_page ? page_headers : CONTENT_OF_OTHERS;
+}
+
 /* --- on the thread pool --- */
 
 /** Does not follow links, which could lead out of the directory or to hidden files in it. */
@@ -218,7 +229,7 @@ static void begin_answer(struct conn *conn)
 	struct buffer headers = {0};
 	bool is_known = http_has_etag(conn, job->etag);
 	buffer_printf(&headers, "%scache-control: %s\r\netag: %s\r\nvary: accept-encoding\r\n%s",
-		page_headers,
+		rules_of(type_of(job->path)),
 		has_hash(job->path) ? "public, max-age=31536000, immutable" : "no-cache", job->etag,
 		job->is_packed && !is_known ? "content-encoding: gzip\r\n" : "");
 	if (!is_known) {
