@@ -20,7 +20,7 @@ import {
 } from './page.mjs';
 
 test('the tour, live: every event once, in order, and the same after a reload', async (t) => {
-	const server = await startServer(t);
+	const server = await startServer(t, { rate: 200 }); // a call waits long enough to be seen on a busy machine
 	const page = await openPage(t, server.url);
 	await watchForLoss(page);
 	const tail = await noteTail(page);
