@@ -89,15 +89,6 @@ test('each function of the server has fewer than 70 lines', () => {
 	assert.deepEqual(files.flatMap((file) => longFunctions(file, 70)), []);
 });
 
-test('files that take turns all have their turn, and the main ones run each time', () => {
-	const list = (part) => run(process.execPath, ['tests/support/run.mjs', '--turns', 'page', '--turns', 'nodes', '--list'], { HOLDFAST_PART: part }).stdout.trim().split('\n');
-	const [all, odd, even] = ['1/1', '1/48', '2/48'].map(list);
-	assert.deepEqual([...new Set([...odd, ...even])].sort(), all.sort());
-	const each = odd.filter((file) => even.includes(file));
-	assert.ok(odd.length < all.length - 15 && even.length < all.length - 15, `${odd.length} and ${even.length} of ${all.length}`);
-	assert.ok(each.some((file) => file.startsWith('browser/10-')) && each.some((file) => file.startsWith('e2e/122-')) && each.some((file) => file.startsWith('e2e/10-')));
-});
-
 test('scripts/test refuses a name that no test has, before it installs or builds anything', () => {
 	for (const words of [['bogus'], ['unit', '12-process'], ['e2e', '12-process', 'bogus']]) {
 		const { status, stdout, stderr } = run(join(root, 'scripts/test'), words, { PATH: '/usr/bin:/bin' });

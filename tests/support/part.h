@@ -1,7 +1,7 @@
 /*
  * A part of a long series of cases, so that a run of all tests takes minutes: HOLDFAST_PART=3/8 is
- * every eighth case, beginning with the third. Without it: all of them. scripts/test chooses a part
- * by the commit, so that each commit tries another one.
+ * every eighth case, beginning with the third. Without it: all of them. scripts/test takes the part
+ * that tests/green names, so that each landing tries another one.
  */
 #ifndef HOLDFAST_TESTS_PART_H
 #define HOLDFAST_TESTS_PART_H

@@ -1,5 +1,5 @@
 // A part of a long series of cases, so that a run of all tests takes minutes: HOLDFAST_PART=3/8 is every eighth case, beginning
-// with the third. Without it: all of them. scripts/test chooses a part by the commit, so that each commit tries another one.
+// with the third. Without it: all of them. scripts/test takes the part that tests/green names, so that each landing tries another one.
 
 import assert from 'node:assert/strict';
 
@@ -13,9 +13,4 @@ export const isWhole = of === 1;
 export function partOf(cases) {
 	const parts = Math.min(of, cases.length);
 	return cases.filter((_, i) => i % parts === (which - 1) % parts);
-}
-
-/** Every second one of them: which half, the part says. All of them where everything runs. */
-export function halfOf(cases) {
-	return isWhole ? cases : cases.filter((_, i) => i % 2 === (which - 1) % 2);
 }

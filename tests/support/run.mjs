@@ -1,6 +1,6 @@
 // Runs test files, a few at a time, each in a process of its own; sums up with what meson runs meanwhile.
 //
-//   node tests/support/run.mjs [--jobs N] [--most N] [--times] [--keep-times FILE] [--turns page] [--turns nodes] [--list] [--c-log] [--add PASSED,FAILED] [--second-try N] [web] [e2e] [browser] [style] [runtimes] [package] [doors] [part of a file's name ...]
+//   node tests/support/run.mjs [--jobs N] [--most N] [--times] [--keep-times FILE] [--since COMMIT] [--list] [--c-log] [--add PASSED,FAILED] [--second-try N] [web] [e2e] [browser] [style] [runtimes] [package] [doors] [part of a file's name ...]
 //
 // With --c-log the name of meson's log and its exit code come over stdin, when meson is done. --only-c runs no files.
 // --add PASSED,FAILED is counted too.
@@ -8,21 +8,21 @@
 // with a low priority, as the programs of C, is nothing better.
 // --times tells in the end how long each file took, and the processor time that it and what it started and waited for used.
 // --keep-times FILE: how long each file took is kept there, for the order of the next run.
-// --turns GROUP: half of the files of a group run, chosen by HOLDFAST_PART (TURNS). --list only tells the files.
+// --since COMMIT: only the files that what has changed since then touches (wings.mjs); all, if nobody knows. --list only tells the files.
 // With --second-try, if at most N files failed, each of them runs once more, alone. One that passes then counts as passed; what
 // it said at first is printed all the same, and the line before the last names it: its failure has a cause to be found.
 //
 // The last line is `N passed, N failed`. A file that ends badly, runs into the time limit, holds no test or skips one has failed.
 
-import { spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { NODE_FLAGS } from './node_flags.mjs';
-import { halfOf } from './part.mjs';
 import { slowness } from './wait.mjs';
+import { filesOf, touchedBy } from './wings.mjs';
 
 const SUITES = ['browser', 'e2e', 'web', 'style', 'runtimes', 'package', 'doors'];
 /* Only if they are named. */
@@ -34,14 +34,6 @@ const NAMED = ['runtimes', 'package', 'doors'];
 const LONGEST = ['e2e/80-', 'style/10-', 'browser/28-', 'e2e/81-', 'e2e/57-', 'e2e/112-', 'browser/42-', 'browser/18-', 'browser/30-',
 	'browser/15-', 'e2e/83-', 'e2e/122-', 'browser/16-', 'e2e/130-', 'e2e/133-', 'browser/12-', 'browser/11-', 'browser/29-', 'browser/39-',
 	'browser/21-', 'e2e/45-', 'browser/41-', 'e2e/123-', 'e2e/120-', 'browser/43-', 'browser/36-', 'browser/27-', 'e2e/87-', 'e2e/40-', 'e2e/31-'];
-/*
- * Files that take turns with --turns: half of them run. Those of `each` run each time: that the page shows what is in the log and
- * runs nothing of it; that nodes share a database and outlive what dies.
- */
-const TURNS = {
-	page: { files: /^browser\//, each: /\/(10|11|15)-/ },
-	nodes: { files: /^e2e\/(12[0-8]|133|14[78]|15\d|18[01])-(?!doctor)/, each: /\/(120|122|150)-/ },
-};
 /* Of the processors, in the last LOOK_MS: with more, another file begins. */
 const IDLE_SHARE = 0.15;
 const LOOK_MS = 500;
@@ -72,22 +64,34 @@ function longestFirst(files, times) {
 	return [...files].sort((a, b) => weight(b) - weight(a));
 }
 
-/** The files without those whose turn it is not. */
-function takeTurns(group, files) {
-	const turns = files.filter((file) => TURNS[group].files.test(file) && !TURNS[group].each.test(file));
-	const now = halfOf(turns);
-	return files.filter((file) => !turns.includes(file) || now.includes(file));
+/** The lines that git answers with; undefined if it does not. */
+function git(...words) {
+	const { status, stdout } = spawnSync('git', ['-C', tests, ...words], { encoding: 'utf8' });
+	return status === 0 ? stdout.split('\n').filter(Boolean) : undefined;
 }
 
-function select(words, times, groups) {
+/** Those of the files that are touched by what has changed since a commit, or is not committed yet. */
+function touchedSince(commit, files) {
+	const changed = git('diff', '--name-only', '--no-renames', commit, '--', ':/');
+	const sources = git('ls-files', '--full-name', ':/');
+	const added = git('ls-files', '--full-name', '--others', '--exclude-standard', ':/');
+	if (!changed || !sources || !added) {
+		console.log(`All ${files.length} files run: nobody knows what has changed since ${commit}.`);
+		return files;
+	}
+	const touched = touchedBy([...changed, ...added], files, sources);
+	console.log(`${touched.files.length} of ${files.length} files run: what has changed since ${commit.slice(0, 8)} touches ${touched.wings.join(', ') || 'no wing'}. .ci/run runs all.`);
+	return touched.files;
+}
+
+function select(words, times, since) {
 	const suites = words.filter((w) => SUITES.includes(w));
 	const parts = words.filter((w) => !SUITES.includes(w));
-	const files = SUITES.filter((suite) => (suites.length === 0 && !NAMED.includes(suite)) || suites.includes(suite))
-		.filter((suite) => existsSync(join(tests, suite)))
-		.flatMap((suite) => readdirSync(join(tests, suite)).sort().map((file) => `${suite}/${file}`))
-		.filter((file) => file.endsWith('.test.mjs'))
+	const suitesHere = SUITES.filter((suite) => (suites.length === 0 && !NAMED.includes(suite)) || suites.includes(suite))
+		.filter((suite) => existsSync(join(tests, suite)));
+	const files = filesOf(suitesHere)
 		.filter((file) => parts.length === 0 || parts.some((part) => file.split('/')[1].includes(part)));
-	return longestFirst(groups.reduce((left, group) => takeTurns(group, left), files), times);
+	return longestFirst(since ? touchedSince(since, files) : files, times);
 }
 
 /** Runs one file; gives {passed, failed, output}. */
@@ -245,7 +249,7 @@ async function main() {
 		options: {
 			jobs: { type: 'string', default: '2' }, 'c-log': { type: 'boolean' }, 'only-c': { type: 'boolean' }, add: { type: 'string' },
 			'second-try': { type: 'string', default: '0' }, most: { type: 'string', default: '0' }, times: { type: 'boolean' }, 'keep-times': { type: 'string' },
-			turns: { type: 'string', multiple: true, default: [] }, list: { type: 'boolean' },
+			since: { type: 'string' }, list: { type: 'boolean' },
 		},
 	});
 	const sum = { passed: 0, failed: 0 };
@@ -259,7 +263,7 @@ async function main() {
 	chmodSync(shared, 0o711);
 	process.once('exit', () => [scratch, shared].forEach((dir) => rmSync(dir, { recursive: true, force: true })));
 	['SIGINT', 'SIGTERM'].forEach((signal) => process.once(signal, () => process.exit(1)));
-	const files = values['only-c'] ? [] : select(positionals, lastTimes(values['keep-times']), values.turns);
+	const files = values['only-c'] ? [] : select(positionals, lastTimes(values['keep-times']), values.since);
 	if (values.list) {
 		console.log(files.join('\n'));
 		return;
