@@ -222,3 +222,17 @@ test('damaged names in a database', async (t) => {
 	await server.restart();
 	await onlyTheLostAreRefused(t, server);
 });
+
+test('names of events are made again from all events of a database, however many there are', async (t) => {
+	const server = await Server.start(t, { args: ['--store', postgres.address('many')] });
+	const ids = Array.from({ length: 450 }, (_, n) => `m-${n + 1}`);
+	await server.createSession({ id: 's' });
+	await post(server, 's', [...ids.map((id) => input.text(`${id}.\n\n`, id)), input.end()]);
+	await server.stop();
+	postgres.ask('many', 'DELETE FROM holdfast_name; DELETE FROM holdfast_record'); // what the records had would be taken from there
+	await server.restart();
+	for (const id of [ids[0], ids[249], ids[449]]) {
+		const { status, body } = await server.request('POST', path('s', '/snapshot'), { json: { messages: [{ message_id: id, role: 'assistant', content: [{ type: 'text', text: `${id}.\n\n` }] }] } });
+		assert.deepEqual([status, body.added], [200, 0], `${id}: ${JSON.stringify(body)}`);
+	}
+});
