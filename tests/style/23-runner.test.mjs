@@ -44,6 +44,11 @@ test('a change runs the tests of its wing, and a part of each if core or server 
 		ofWing(wings[0]).forEach((file) => assert.ok(files.includes(file), `${path}: ${file}`));
 		Object.keys(WINGS).forEach((wing) => assert.ok(files.some((file) => wingOf(file).includes(wing)), `${path}: nothing of ${wing}`));
 	}
+	// What lies in the server for another wing runs that wing's tests, too.
+	for (const [path, file] of [['src/net/http_push.c', '91-push'], ['src/access/subscriptions.c', '91-push'], ['src/net/http_search.c', '59-search'], ['src/net/http_blob.c', '92-blobs'], ['src/net/http_queue.c', '43-queue'],
+		['src/net/http_complete.c', '97-files'], ['src/net/conn_wait.c', '54-in-doubt'], ['src/net/append.c', '36-producers'], ['src/wire/raw_wire.c', '115-durable-streams-write'], ['src/wire/mirror.c', '133-node-mirrors'], ['src/wire/json_lines.c', '205-framing']]) {
+		assert.ok(touched(path).files.includes(`e2e/${file}.test.mjs`), `${path}: ${file}`);
+	}
 	assert.deepEqual(touched('tests/e2e/91-push.test.mjs').files, ['e2e/91-push.test.mjs', ...style]);
 	assert.ok(touched('tests/support/raw_streams.mjs').files.includes('e2e/192-damaged-streams.test.mjs'), 'whoever imports it');
 	assert.ok(touched('tests/support/nodes.mjs').files.includes('e2e/122-nodes.test.mjs'));
@@ -82,6 +87,7 @@ test('a landing moves tests/green by its last commit, and CI sees whether it did
 	says([first], 0, /part 1 of 48 is next/);
 	assert.equal(readFileSync(join(dir, 'tests/green'), 'utf8'), `${first} 1\n`);
 	says(['--check'], 0, /^$/);
+	says([], 1, /the last commit has moved tests.green already/);
 	const landed = git('rev-parse', 'HEAD');
 	commit('3');
 	says(['--check'], 1, /the last commit has not moved/);
