@@ -56,7 +56,7 @@ static void check_webhooks(const char *dir, struct checking *checking)
 		tell(checking, true, "webhooks.jsonl", file_error(-r));
 	} else if (damaged) {
 		char *what = xprintf(
-			"%zu damaged lines are ignored; messages may be sent twice, and a URL whose line is lost starts over",
+			"%zu damaged lines are ignored; of the sessions that they name, messages may be sent twice, or not at all",
 			damaged);
 		tell(checking, false, "webhooks.jsonl", what);
 		free(what);

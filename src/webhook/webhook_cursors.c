@@ -292,7 +292,7 @@ int cursors_open(const struct server_life *life, uv_loop_t *loop, const char *da
 	size_t damaged = bytes.len ? each_newest(&bytes, give_line, &giving) : 0;
 	if (damaged) {
 		diag(DIAG_WARN,
-			"%s: %zu damaged lines are ignored; messages may be sent twice, and a URL whose line is lost starts over",
+			"%s: %zu damaged lines are ignored; of the sessions that they name, messages may be sent twice, or not at all",
 			path, damaged);
 	}
 	buffer_finish(&bytes);
