@@ -303,6 +303,7 @@ void pg_reader_give(struct pg *pg, struct pg_conn *conn);
 PGresult *pg_query(struct pg *pg, const char *sql, struct pg_params *params);
 
 /* pg_gaps.c */
+struct gap;
 /** A page whose rows do not fit. */
 struct pg_apart {
 	struct pg *pg;
@@ -315,7 +316,6 @@ struct pg_apart {
  * those that are damaged or missing; -EBADMSG if the page wants no gaps. *ret_gap, which is zeroed
  * before, is the last damage that was found.
  */
-struct gap;
 int pg_read_apart(const struct pg_apart *apart, struct log_read *read, struct gap *ret_gap);
 void pg_read(struct session_log *log, struct log_read *read);
 int pg_load_names(struct session_log *log, bool now);

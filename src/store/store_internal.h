@@ -477,8 +477,8 @@ int log_index_read_header(int fd, uint64_t *ret_epoch, uint64_t *ret_first_seq);
 void cold_read_start(struct session_log *log, struct log_read *read);
 /** The index was rebuilt, or status < 0: continues the reads that waited for it, or ends them. */
 void log_reads_resume(struct session_log *log, int status);
-/** On the loop: a read found this gap in the log. The session counts as damaged from then on. */
 struct gap;
+/** On the loop: a read found this gap in the log. The session counts as damaged from then on. */
 void log_note_damage(struct session_log *log, const struct gap *gap);
 
 /* log_keys.c */
