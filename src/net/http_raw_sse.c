@@ -21,8 +21,7 @@ struct raw_reader {
 	enum raw_mode mode;
 	uint64_t id; /* of the stream; a later stream of the same name has another id */
 	uint64_t at; /* it has been sent everything up to this position */
-	uint64_t
-		seen; /* up to here it has been read: behind `at` is the beginning of a character */
+	uint64_t seen; /* read up to here: from `at` on, a part of a character */
 	uint64_t least_cursor;
 	bool has_begun; /* it was told its position */
 	struct raw_read *read; /* in progress; NULL: none */
