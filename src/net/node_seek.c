@@ -56,17 +56,13 @@ static struct conn *conn_of(struct place_wait *wait)
 /** Whether the request can be served from a mirror (node_mirror.c). */
 static bool watches(const struct conn *conn)
 {
-	static const char prefix[] = "/api/sessions/";
 	const struct http_head *head = conn->http->head;
 	const char *path = conn->http->path;
-	const char *rest = strncmp(path, prefix, sizeof(prefix) - 1) == 0
-				   ? strchr(path + sizeof(prefix) - 1, '/')
-				   : NULL;
 	if (strncmp(path, "/ds/", 4) == 0) { /* a page without `live` is forwarded */
 		return conn->http->method == HTTP_GET && head->query.len &&
 		       memmem(head->text + head->query.at, head->query.len, "live=", 5);
 	}
-	return rest && strcmp(rest, "/events") == 0 && http_wants_sse(conn);
+	return http_path_fits(path, "/api/sessions/{id}/events") && http_wants_sse(conn);
 }
 
 static void handle_place(
