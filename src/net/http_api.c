@@ -363,6 +363,9 @@ bool http_wants_body(struct conn *conn)
 	size_t len;
 	const char *rest = NULL;
 	char create[QUERY_VALUE_MAX];
+	if (http_leads_nowhere(conn)) {
+		return false; /* and it is not known who asks */
+	}
 	if (conn->http->method == HTTP_PATCH) {
 		const char *id = find_id(conn, &len, &rest);
 		return id && !*rest && grant_sees(conn->grant, id, len) &&

@@ -429,6 +429,18 @@ test('Expect: 100-continue', async (t) => {
 	assert.equal((await old.answer()).status, 200);
 });
 
+test('Expect: 100-continue from somebody without a token, at addresses that cannot be', async (t) => {
+	const server = await Server.start(t);
+	for (const [method, target] of [
+		['PATCH', '/api/sessions/..'], ['POST', '/api/ai/..'], ['POST', '/v1/stream/..'], ['PUT', '/v1/stream/a%2fb'], ['POST', '/api/sessions/../events'], ['POST', '/api/sessions/a%2fb/snapshot'], ['POST', '/api/sessions/../blobs'],
+	]) {
+		const socket = await RawSocket.connect(t, server);
+		await socket.send(head(method, target, { ...JSON_TYPE, Expect: '100-continue', 'Content-Length': 5 }));
+		assert.equal((await socket.answer()).status, 404, `${method} ${target}`);
+		await socket.waitEnd();
+	}
+});
+
 test('a body over the limit is refused before it has come', async (t) => {
 	const server = await start(t);
 	for (const fields of [{ 'Content-Length': (8 << 20) + 1 }, { 'Content-Length': 2 ** 31 }, { 'Content-Length': 2 ** 32 + 5 }]) {
