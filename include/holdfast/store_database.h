@@ -37,8 +37,15 @@ int store_database_each_line(struct store_database *database, const char *id, ui
 /** Approximate number of bytes that store_database_check() reads. `session` NULL: all sessions. */
 uint64_t store_database_size(struct store_database *database, const char *session);
 /**
+ * The engine of a store without sessions, which writes nothing: engine_arg is a store_database,
+ * which must be closed after the store. While it is open, store_database_check() also takes each
+ * session over as a server does: its metadata, its newest events, and its records, which the
+ * store's owner replays. So the check and a server refuse the same.
+ */
+extern const struct store_engine store_rehearsal;
+/**
  * Like store_check(): checks that the rows of one session, or (NULL) of all, fit together, that
- * checksums are right, and that events are numbered without gaps.
+ * checksums are right, and that events are numbered without gaps. See store_rehearsal.
  */
 int store_database_check(struct store_database *database, const char *session,
 	const struct store_check_ops *ops, void *owner, struct store_check_counts *counts);

@@ -358,7 +358,14 @@ struct pg_taken {
  */
 int pg_take(
 	struct pg_conn *conn, const struct pg_wish *wish, struct pg_taken *taken, char **ret_why);
+/** Reads the rows of one session as pg_take() does, and takes nothing: it stays with its owner. */
+int pg_take_look(struct pg_conn *conn, int64_t sid, struct pg_taken *taken, char **ret_why);
 void pg_taken_finish(struct pg_taken *taken);
+/**
+ * Makes a log of one session that was looked at, and frees it. Returns 0, or a negative errno and
+ * *ret_why (static text) if pg_adopt() would call the session damaged, or names of it are lost.
+ */
+int pg_try(struct pg *pg, const struct pg_taken *taken, const char **ret_why);
 /** Makes logs of the sessions. A damaged one is logged and noted: see aside.c. */
 void pg_adopt(struct pg *pg, const struct pg_taken *taken);
 /** Replays the rows from `first` to before `end`, which are records of this log. */

@@ -8,7 +8,16 @@
 
 struct store_database {
 	struct pg_conn conn;
+	char *address;
+	struct pg *rehearsal; /* NULL: no store_rehearsal is open */
 };
+
+/**
+ * Takes a session over as a server does, without taking it from anybody, if a store_rehearsal is
+ * open. Returns 0; a negative errno and *ret_why (static text) if a server would find damage;
+ * or another negative errno, *ret_why NULL.
+ */
+int pg_rehearse(struct store_database *database, int64_t sid, const char **ret_why);
 
 /** A session's row of holdfast_session. */
 struct pg_row {

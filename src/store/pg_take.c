@@ -118,7 +118,22 @@ static int read_rest(struct pg_conn *conn, struct pg_taken *taken, char **ret_wh
 	taken->records = taken->events ? pg_run(conn, records_sql, &params, ret_why) : NULL;
 	taken->blobs = taken->records ? pg_run(conn, blobs_sql, &params, ret_why) : NULL;
 	pg_params_finish(&params);
-	return taken->blobs ? read_place(conn, taken, ret_why) : -EIO;
+	return taken->blobs ? 0 : -EIO;
+}
+
+int pg_take_look(struct pg_conn *conn, int64_t sid, struct pg_taken *taken, char **ret_why)
+{
+	struct pg_params params = {0};
+	*taken = (struct pg_taken){0};
+	pg_add_bigint(&params, sid);
+	taken->sessions = pg_run(conn,
+		"SELECT sid, id, epoch, fence, created_at, created, last_record, metadata"
+		" FROM holdfast_session WHERE sid = $1",
+		&params, ret_why);
+	pg_params_finish(&params);
+	return !taken->sessions             ? -EIO
+	       : PQntuples(taken->sessions) ? read_rest(conn, taken, ret_why)
+					    : -ENOENT;
 }
 
 int pg_take(
@@ -131,6 +146,7 @@ int pg_take(
 	r = !taken->sessions ? -EIO : 0;
 	if (r == 0 && PQntuples(taken->sessions)) {
 		r = read_rest(conn, taken, ret_why);
+		r = r < 0 ? r : read_place(conn, taken, ret_why);
 	}
 	if (r < 0) {
 		(void)pg_run_all(conn, "ROLLBACK", NULL);
@@ -179,7 +195,7 @@ static struct session_log *begin_log(
 }
 
 /** A session that cannot be made. Its rows stay as they are. */
-static int set_aside(struct pg *pg, const PGresult *rows, int row, int error, const char *what)
+static void set_aside(struct pg *pg, const PGresult *rows, int row, int error, const char *what)
 {
 	char *id = xstrndup(PQgetvalue(rows, row, 1), (size_t)PQgetlength(rows, row, 1));
 	diag(DIAG_ERROR, "session %s in the database %s: %s", id,
@@ -187,13 +203,12 @@ static int set_aside(struct pg *pg, const PGresult *rows, int row, int error, co
 	aside_add(
 		pg->store, id, pg_get_bigint(rows, row, 0), (uint64_t)pg_get_bigint(rows, row, 3));
 	free(id);
-	return error;
 }
 
-static int make_log(struct pg *pg, const PGresult *rows, int row, struct session_log **ret_log)
+static int make_log(struct pg *pg, const PGresult *rows, int row, struct session_log **ret_log,
+	const char **ret_why)
 {
 	struct metadata meta = {0};
-	const char *why = NULL;
 	int r = 0;
 	char *id = xstrndup(PQgetvalue(rows, row, 1), (size_t)PQgetlength(rows, row, 1));
 	struct session_log *other = store_get_session(pg->store, id, strlen(id));
@@ -202,18 +217,18 @@ static int make_log(struct pg *pg, const PGresult *rows, int row, struct session
 	}
 	aside_remove(pg->store, id);
 	if (!session_id_is_valid(id, strlen(id))) {
-		why = "no session can have this name";
+		*ret_why = "no session can have this name";
 		r = -EBADMSG;
 	} else if (!PQgetisnull(rows, row, 7)) {
 		r = metadata_parse(PQgetvalue(rows, row, 7), (size_t)PQgetlength(rows, row, 7), id,
-			pg->store->ops->facts, &meta, &why);
+			pg->store->ops->facts, &meta, ret_why);
 	}
 	if (r == 0) {
 		*ret_log = begin_log(pg, rows, row, id, &meta);
 	}
 	metadata_finish(&meta);
 	free(id);
-	return r < 0 ? set_aside(pg, rows, row, r, why) : 0;
+	return r;
 }
 
 static int take_event(struct session_log *log, const PGresult *rows, int row)
@@ -311,17 +326,17 @@ static int check_records(const struct session_log *log, const PGresult *rows, in
 
 /**
  * Makes a log of one session. `at` has the positions in the results of events and records, and is
- * moved behind the session's rows.
+ * moved behind the session's rows. Returns 0, or a negative errno and *ret_why (static text).
  */
 static int adopt(struct pg *pg, const struct pg_taken *taken, int row, int at[2],
-	struct session_log **ret_log)
+	struct session_log **ret_log, const char **ret_why)
 {
 	int64_t sid = pg_get_bigint(taken->sessions, row, 0);
 	int first_event = at[0];
 	int first_record = at[1];
 	at[0] = end_of(taken->events, first_event, sid);
 	at[1] = end_of(taken->records, first_record, sid);
-	int r = make_log(pg, taken->sessions, row, ret_log);
+	int r = make_log(pg, taken->sessions, row, ret_log, ret_why);
 	if (r < 0) {
 		return r;
 	}
@@ -330,11 +345,26 @@ static int adopt(struct pg *pg, const struct pg_taken *taken, int row, int at[2]
 	r = r < 0 ? r : replay(*ret_log, taken->records, first_record, at[1]);
 	if (r < 0) {
 		drop_log(*ret_log);
-		return set_aside(pg, taken->sessions, row, r,
-			r == -ENOTSUP ? "this program does not read the format of its records"
-				      : "its events or records do not fit together");
+		*ret_why = r == -ENOTSUP ? "this program does not read the format of its records"
+					 : "its events or records do not fit together";
 	}
-	return 0;
+	return r;
+}
+
+int pg_try(struct pg *pg, const struct pg_taken *taken, const char **ret_why)
+{
+	struct session_log *log = NULL;
+	struct names_repaired names = {0};
+	int r = adopt(pg, taken, 0, (int[2]){0}, &log, ret_why);
+	if (r < 0) {
+		return r;
+	}
+	if (log->owner) { /* its records count names, too */
+		session_log_get_names_repair(log, &names);
+	}
+	drop_log(log);
+	*ret_why = names.missing ? "names that inputs gave are lost" : NULL;
+	return names.missing ? -EBADMSG : names.status;
 }
 
 void pg_adopt(struct pg *pg, const struct pg_taken *taken)
@@ -343,7 +373,11 @@ void pg_adopt(struct pg *pg, const struct pg_taken *taken)
 	int at[2] = {0};
 	for (int row = 0; row < PQntuples(taken->sessions); row++) {
 		struct session_log *log = NULL;
-		if (adopt(pg, taken, row, at, &log) == 0 && !store->opening) {
+		const char *why = NULL;
+		int r = adopt(pg, taken, row, at, &log, &why);
+		if (r < 0) {
+			set_aside(pg, taken->sessions, row, r, why);
+		} else if (!store->opening) {
 			store->ops->returned(store->owner, log);
 		}
 	}

@@ -210,6 +210,7 @@ int store_database_open(const char *address, struct store_database **ret, char *
 {
 	struct store_database *database = xcalloc(1, sizeof(*database));
 	char *why = NULL;
+	database->address = xstrdup(address);
 	*ret = NULL;
 	*ret_why = NULL;
 	int r = begin(database, address, &why);
@@ -227,6 +228,7 @@ void store_database_close(struct store_database *database)
 {
 	if (database) {
 		pg_disconnect(&database->conn);
+		free(database->address);
 		free(database);
 	}
 }

@@ -1,6 +1,7 @@
 #include "offline.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/store_database.h"
 #include "holdfast/store_files.h"
 #include "holdfast/store_postgres.h"
 
@@ -69,10 +70,8 @@ static void remove_own_dir(char *dir)
 	}
 }
 
-static int open_place(struct offline *opened, const char *place, const struct store_repair *repair,
-	bool takes_older)
+static int open_table(struct offline *opened, const struct store_place *place)
 {
-	bool is_address = store_postgres_is_address(place);
 	static const struct session_ops ops = {
 		.prompt_due = handle_prompt_due,
 		.answered = handle_answered,
@@ -83,22 +82,10 @@ static int open_place(struct offline *opened, const char *place, const struct st
 		.returned = handle_session,
 	};
 	char *why = NULL;
-	*opened = (struct offline){.own_dir = is_address ? make_own_dir() : NULL};
-	clock_init(&opened->clock);
-	uv_loop_init(&opened->loop);
-	if (is_address && !opened->own_dir) {
-		return -EIO;
-	}
 	int r = session_table_open(&(struct session_table_config){.loop = &opened->loop,
 					   .limits = limits_default(),
 					   .clock = &opened->clock,
-					   .place = {.life = &opened->life,
-						   .dir = is_address ? opened->own_dir : place,
-						   .repair = repair,
-						   .takes_older = takes_older,
-						   .durability = DURABILITY_FSYNC,
-						   .engine = is_address ? &store_postgres : NULL,
-						   .engine_arg = (void *)place},
+					   .place = *place,
 					   .ops = &ops,
 					   .owner = opened},
 		&opened->sessions, &why);
@@ -111,6 +98,31 @@ static int open_place(struct offline *opened, const char *place, const struct st
 	return r;
 }
 
+static void begin(struct offline *opened)
+{
+	*opened = (struct offline){0};
+	clock_init(&opened->clock);
+	uv_loop_init(&opened->loop);
+}
+
+static int open_place(struct offline *opened, const char *place, const struct store_repair *repair,
+	bool takes_older)
+{
+	bool is_address = store_postgres_is_address(place);
+	begin(opened);
+	opened->own_dir = is_address ? make_own_dir() : NULL;
+	if (is_address && !opened->own_dir) {
+		return -EIO;
+	}
+	return open_table(opened, &(struct store_place){.life = &opened->life,
+					  .dir = is_address ? opened->own_dir : place,
+					  .repair = repair,
+					  .takes_older = takes_older,
+					  .durability = DURABILITY_FSYNC,
+					  .engine = is_address ? &store_postgres : NULL,
+					  .engine_arg = (void *)place});
+}
+
 int offline_open(struct offline *opened, const char *place, const struct store_repair *repair)
 {
 	return open_place(opened, place, repair, false);
@@ -119,6 +131,14 @@ int offline_open(struct offline *opened, const char *place, const struct store_r
 int offline_open_older(struct offline *opened, const char *address)
 {
 	return open_place(opened, address, NULL, true);
+}
+
+int offline_rehearse(struct offline *opened, struct store_database *database)
+{
+	begin(opened);
+	return open_table(opened,
+		&(struct store_place){
+			.life = &opened->life, .engine = &store_rehearsal, .engine_arg = database});
 }
 
 void offline_close(struct offline *opened)

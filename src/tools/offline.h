@@ -29,6 +29,9 @@ int offline_open(struct offline *opened, const char *place, const struct store_r
  * get new epochs (proto/store-format.md#sessions-in-postgresql).
  */
 int offline_open_older(struct offline *opened, const char *address);
+struct store_database;
+/** Opens no session, and writes nothing: see store_rehearsal. Close the database afterwards. */
+int offline_rehearse(struct offline *opened, struct store_database *database);
 void offline_close(struct offline *opened);
 /**
  * Checks that `dir` is a data directory, since opening another one would make it one. Returns 0, or

@@ -104,9 +104,14 @@ int tool_verify_database(struct store_database *database, const char *address, c
 {
 	struct store_check_counts counts;
 	struct progress progress;
-	progress_begin(&progress, "B", store_database_size(database, session));
-	int r = store_database_check(database, session, &ops, &progress, &counts);
-	progress_end(&progress);
+	struct offline opened;
+	int r = offline_rehearse(&opened, database);
+	if (r == 0) {
+		progress_begin(&progress, "B", store_database_size(database, session));
+		r = store_database_check(database, session, &ops, &progress, &counts);
+		progress_end(&progress);
+	}
+	offline_close(&opened);
 	return judge(r, address, session, &counts);
 }
 
