@@ -60,6 +60,27 @@ struct log_read {
 
 struct aside;
 
+/** What an engine does that several servers, the nodes, can share. */
+struct engine_nodes_ops {
+	/** See store_node_key(). */
+	const unsigned char *(*key)(const struct store *store);
+	/** See store_seek(). */
+	void (*seek)(struct store *store, const char *id, struct place_wait *wait);
+	/** See store_has_lease(). */
+	bool (*has_lease)(const struct store *store);
+	/** See store_shelf(). */
+	const struct shelf *(*shelf)(struct store *store);
+	/** See session_log_number(). */
+	uint64_t (*number)(const struct session_log *log);
+	/** Prepares a mirror of the log with this number for read(); drop() releases it. */
+	void (*mirror)(struct session_log *log, uint64_t number);
+	/** See store_hand_over(); everything has been gathered. */
+	void (*hand_over)(struct store *store);
+	/** See store_hand_over_most(). */
+	void (*hand_over_most)(
+		struct store *store, bool (*stays)(void *arg, const char *id), void *arg);
+};
+
 struct store_engine {
 	enum storage_kind storage;
 	/**
@@ -123,21 +144,8 @@ struct store_engine {
 	 * work; blocks. -EAGAIN: not now.
 	 */
 	int (*delete_aside)(struct store *store, const struct aside *aside);
-	/** See store_seek() and store_node_key(); NULL: the engine is never shared. */
-	void (*seek)(struct store *store, const char *id, struct place_wait *wait);
-	const unsigned char *(*node_key)(const struct store *store);
-	/** See store_has_lease(). */
-	bool (*has_lease)(const struct store *store);
-	/** See store_shelf(); NULL: the engine has none. */
-	const struct shelf *(*shelf)(struct store *store);
-	/** See session_log_number(). */
-	uint64_t (*number)(const struct session_log *log);
-	/** Prepares a mirror of the log with this number for read(); drop() releases it. */
-	void (*mirror)(struct session_log *log, uint64_t number);
-	/** See store_hand_over(); everything has been gathered. */
-	void (*hand_over)(struct store *store);
-	void (*hand_over_most)(
-		struct store *store, bool (*stays)(void *arg, const char *id), void *arg);
+	/** NULL: the engine is never shared. */
+	const struct engine_nodes_ops *nodes;
 
 	/* Blobs: called on any thread while store->jobs counts the work. All of them block. */
 	/** Appends bytes to the upload with this number. */

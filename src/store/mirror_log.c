@@ -10,14 +10,13 @@
 
 uint64_t session_log_number(const struct session_log *log)
 {
-	const struct store_engine *engine = log->store->engine;
-	return engine->number && store_is_shared(log->store) ? engine->number(log) : 0;
+	return store_is_shared(log->store) ? log->store->engine->nodes->number(log) : 0;
 }
 
 struct session_log *session_log_mirror(
 	struct store *store, const char *id, const struct log_place *place, void *owner)
 {
-	if (!store_is_shared(store) || !store->engine->mirror) {
+	if (!store_is_shared(store)) {
 		return NULL;
 	}
 	struct session_log *log = pool_take(&store->by_id.pool);
@@ -37,7 +36,7 @@ struct session_log *session_log_mirror(
 	list_init(&log->html_link);
 	list_init(&log->waiting);
 	list_init(&log->keys.waits);
-	store->engine->mirror(log, place->number);
+	store->engine->nodes->mirror(log, place->number);
 	return log;
 }
 

@@ -279,12 +279,12 @@ bool store_is_shared(const struct store *store)
 
 bool store_has_lease(const struct store *store)
 {
-	return !store_is_shared(store) || store->engine->has_lease(store);
+	return !store_is_shared(store) || store->engine->nodes->has_lease(store);
 }
 
 void store_seek(struct store *store, const char *id, struct place_wait *wait)
 {
-	store->engine->seek(store, id, wait);
+	store->engine->nodes->seek(store, id, wait);
 }
 
 void place_wait_cancel(struct place_wait *wait)
@@ -297,25 +297,27 @@ void place_wait_cancel(struct place_wait *wait)
 void store_hand_over_most(struct store *store, bool (*stays)(void *arg, const char *id), void *arg)
 {
 	if (store_is_shared(store) && store->error == 0) {
-		store->engine->hand_over_most(store, stays, arg);
+		store->engine->nodes->hand_over_most(store, stays, arg);
 	}
 }
 
 void store_hand_over(struct store *store)
 {
 	if (store_is_shared(store) && store->error == 0) {
-		store->engine->hand_over(store);
+		store->engine->nodes->hand_over(store);
 	}
 }
 
 const unsigned char *store_node_key(const struct store *store)
 {
-	return store->engine->node_key ? store->engine->node_key(store) : NULL;
+	const struct engine_nodes_ops *nodes = store->engine->nodes;
+	return nodes ? nodes->key(store) : NULL;
 }
 
 const struct shelf *store_shelf(struct store *store)
 {
-	return store->engine->shelf ? store->engine->shelf(store) : NULL;
+	const struct engine_nodes_ops *nodes = store->engine->nodes;
+	return nodes ? nodes->shelf(store) : NULL;
 }
 
 void store_prune(struct store *store)

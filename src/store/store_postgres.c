@@ -266,6 +266,17 @@ static int delete_aside(struct store *store, const struct aside *aside)
 	return r;
 }
 
+static const struct engine_nodes_ops nodes_ops = {
+	.seek = pg_seek,
+	.key = pg_node_key,
+	.has_lease = has_lease,
+	.shelf = pg_shelf,
+	.number = get_number,
+	.mirror = begin_mirror,
+	.hand_over = hand_over,
+	.hand_over_most = hand_over_most,
+};
+
 const struct store_engine store_postgres = {
 	.storage = STORAGE_DATABASE,
 	.open = open_store,
@@ -288,14 +299,7 @@ const struct store_engine store_postgres = {
 	.prune = pg_prune,
 	.is_left_out = is_left_out,
 	.delete_aside = delete_aside,
-	.seek = pg_seek,
-	.node_key = pg_node_key,
-	.has_lease = has_lease,
-	.shelf = pg_shelf,
-	.number = get_number,
-	.mirror = begin_mirror,
-	.hand_over = hand_over,
-	.hand_over_most = hand_over_most,
+	.nodes = &nodes_ops,
 	.blob_write = pg_blob_write,
 	.blob_keep = pg_blob_keep,
 	.blob_drop = pg_blob_drop,
