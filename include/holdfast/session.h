@@ -21,9 +21,21 @@
 
 struct session;
 struct labels_change;
+struct session_elsewhere;
 struct session_table;
 struct shelf;
 struct usage_total;
+
+/** What session_elsewhere_ops.begin() gets. */
+struct session_elsewhere_place {
+	struct session_table *table;
+	struct store *store;
+	uv_loop_t *loop;
+	struct server_life *life;
+	/** See session_ops.elsewhere(); NULL: nobody is told. */
+	void (*tell)(void *owner, const char *id, const struct session_object *object, bool is_new);
+	void *owner;
+};
 
 /** Callbacks to the floors above. All are called on the loop, outside of any session call. */
 struct session_ops {
@@ -69,6 +81,27 @@ struct session_ops {
 	void (*returned)(void *owner, struct session *session);
 };
 
+/**
+ * Listed sessions of other nodes, beside those of this table (session_elsewhere.c). `elsewhere` is
+ * what begin() has returned.
+ */
+struct session_elsewhere_ops {
+	/** The table has been opened; its store is shared. */
+	struct session_elsewhere *(*begin)(const struct session_elsewhere_place *place);
+	/** The table is about to be freed, and its store is closed. */
+	void (*end)(struct session_elsewhere *elsewhere);
+	/** The object of a session of this node has changed. */
+	void (*changed)(struct session_elsewhere *elsewhere, const char *id);
+	/** A session of this node was deleted. */
+	void (*deleted)(struct session_elsewhere *elsewhere, const char *id);
+	/** See session_table_each_object(), session_table_count_objects(). */
+	void (*each)(struct session_elsewhere *elsewhere,
+		void (*visit)(const struct session_object *object, void *arg), void *arg);
+	size_t (*count)(const struct session_elsewhere *elsewhere);
+	/** See session_table_shown_log(). */
+	struct session_log *(*log)(struct session_elsewhere *elsewhere, const char *id);
+};
+
 struct session_table_config {
 	uv_loop_t *loop;
 	const struct limits *limits;
@@ -78,6 +111,7 @@ struct session_table_config {
 	struct store_place place;
 	const struct session_ops *ops;
 	void *owner;
+	const struct session_elsewhere_ops *elsewhere; /* if the store is shared; NULL: none */
 };
 
 /** Opens the data directory and recovers every session in it. See store_open() for errors. */

@@ -17,6 +17,7 @@
 #include "holdfast/raw.h"
 #include "holdfast/server.h"
 #include "holdfast/session.h"
+#include "holdfast/session_elsewhere.h"
 #include "holdfast/store_postgres.h"
 #include "holdfast/webhook.h"
 
@@ -475,7 +476,8 @@ static int open_rooms(struct relay *relay)
 						   .node_address = config->node_address,
 						   .lease_end = spawner_deadline(relay->spawner)},
 					   .ops = &session_ops,
-					   .owner = relay},
+					   .owner = relay,
+					   .elsewhere = &session_elsewhere_ops},
 			&relay->sessions, &why) == 0 &&
 		open_access(relay, &why) == 0 && open_push(relay, &why) == 0 &&
 		open_webhooks(relay, &why) == 0) {

@@ -3,8 +3,9 @@
  * shelf (shelf.h) when they have changed, and reads there what the others show, both several times
  * a second and not for each event. Sessions whose node has died remain listed in their last state.
  */
-#include "session_internal.h"
+#include "holdfast/session_elsewhere.h"
 
+#include "holdfast/hash.h"
 #include "holdfast/json_text.h"
 #include "holdfast/loop.h"
 #include "holdfast/shelf.h"
@@ -22,8 +23,8 @@
  */
 #define ANEW_MS ((int64_t)12 * 3600 * 1000)
 
-struct elsewhere {
-	struct session_table *table;
+struct session_elsewhere {
+	struct session_elsewhere_place place;
 	const struct shelf *shelf;
 	uv_timer_t *timer;
 	uv_work_t work;
@@ -123,21 +124,21 @@ static struct shown *read_object(json_t *json)
 	return shown;
 }
 
-static bool is_here(const struct elsewhere *elsewhere, const char *id)
+static bool is_here(const struct session_elsewhere *elsewhere, const char *id)
 {
-	return store_get_session(elsewhere->table->store, id, strlen(id)) != NULL;
+	return store_get_session(elsewhere->place.store, id, strlen(id)) != NULL;
 }
 
-static void tell(const struct elsewhere *elsewhere, const char *id,
+static void tell(const struct session_elsewhere *elsewhere, const char *id,
 	const struct session_object *object, bool is_new)
 {
-	const struct session_table *table = elsewhere->table;
-	if (server_may(table->life, MAY_TELL) && table->ops->elsewhere && !is_here(elsewhere, id)) {
-		table->ops->elsewhere(table->owner, id, object, is_new);
+	const struct session_elsewhere_place *place = &elsewhere->place;
+	if (place->tell && server_may(place->life, MAY_TELL) && !is_here(elsewhere, id)) {
+		place->tell(place->owner, id, object, is_new);
 	}
 }
 
-static void take_gone(struct elsewhere *elsewhere, const char *id)
+static void take_gone(struct session_elsewhere *elsewhere, const char *id)
 {
 	struct shown *gone = hash_remove(elsewhere->objects, id, strlen(id));
 	if (gone) {
@@ -147,7 +148,7 @@ static void take_gone(struct elsewhere *elsewhere, const char *id)
 }
 
 /** Takes a line of a session: `text` is the number of its log, and its object. */
-static void take_object(struct elsewhere *elsewhere, const char *id, const char *text)
+static void take_object(struct session_elsewhere *elsewhere, const char *id, const char *text)
 {
 	char *rest;
 	uint64_t number = strtoull(text, &rest, 10);
@@ -165,7 +166,7 @@ static void take_object(struct elsewhere *elsewhere, const char *id, const char 
 	free_shown(before);
 }
 
-static void take_line(struct elsewhere *elsewhere, char *line)
+static void take_line(struct session_elsewhere *elsewhere, char *line)
 {
 	char *object = strchr(line, ' ');
 	if (object) {
@@ -190,7 +191,7 @@ static void collect_old(void *value, void *arg)
 }
 
 /** Drops the sessions that were not there when everything was read again. */
-static void drop_old(struct elsewhere *elsewhere)
+static void drop_old(struct session_elsewhere *elsewhere)
 {
 	size_t i;
 	const json_t *id;
@@ -202,7 +203,7 @@ static void drop_old(struct elsewhere *elsewhere)
 	json_decref(ids);
 }
 
-static void take_lines(struct elsewhere *elsewhere)
+static void take_lines(struct session_elsewhere *elsewhere)
 {
 	char *rest = elsewhere->in.len ? (char *)buffer_cstr(&elsewhere->in) : NULL;
 	if (elsewhere->is_anew) {
@@ -219,7 +220,7 @@ static void take_lines(struct elsewhere *elsewhere)
 
 /* --- showing this node's sessions --- */
 
-static void add_changed(struct elsewhere *elsewhere, const char *id)
+static void add_changed(struct session_elsewhere *elsewhere, const char *id)
 {
 	free(hash_put(elsewhere->changed, id, strlen(id), xstrdup(id)));
 }
@@ -230,7 +231,7 @@ static void add_log(struct session_log *log, void *arg)
 }
 
 struct showing {
-	struct elsewhere *elsewhere;
+	struct session_elsewhere *elsewhere;
 	size_t count;
 };
 
@@ -238,13 +239,13 @@ struct showing {
 static bool show(void *value, void *arg)
 {
 	struct showing *showing = arg;
-	struct elsewhere *elsewhere = showing->elsewhere;
+	struct session_elsewhere *elsewhere = showing->elsewhere;
 	char *id = value;
 	struct session_object object;
 	if (showing->count >= SHOWN_MOST) {
 		return true;
 	}
-	if (session_table_get_object(elsewhere->table, id, strlen(id), &object)) {
+	if (session_table_get_object(elsewhere->place.table, id, strlen(id), &object)) {
 		buffer_printf(&elsewhere->out, "%s ", id);
 		frames_append_session(&elsewhere->out, &object, 0);
 		buffer_append_char(&elsewhere->out, '\n');
@@ -256,26 +257,16 @@ static bool show(void *value, void *arg)
 	return false;
 }
 
-void session_elsewhere_note(struct session_table *table, const char *id)
+static void forget(struct session_elsewhere *elsewhere, const char *id)
 {
-	if (table->elsewhere) {
-		add_changed(table->elsewhere, id);
-	}
-}
-
-void session_elsewhere_forget(struct session_table *table, const char *id)
-{
-	struct elsewhere *elsewhere = table->elsewhere;
-	if (elsewhere) {
-		free_shown(hash_remove(elsewhere->objects, id, strlen(id)));
-	}
+	free_shown(hash_remove(elsewhere->objects, id, strlen(id)));
 }
 
 /* --- a round: several times a second --- */
 
 static void look_work(uv_work_t *work)
 {
-	struct elsewhere *elsewhere = work->data;
+	struct session_elsewhere *elsewhere = work->data;
 	const struct shelf *shelf = elsewhere->shelf;
 	uint64_t at = elsewhere->is_anew ? 0 : elsewhere->at;
 	elsewhere->out_status = elsewhere->out.len
@@ -288,13 +279,13 @@ static void look_work(uv_work_t *work)
 
 static void look_done(uv_work_t *work, int status)
 {
-	struct elsewhere *elsewhere = work->data;
+	struct session_elsewhere *elsewhere = work->data;
 	const struct shelf *shelf = elsewhere->shelf;
 	elsewhere->is_working = false;
 	shelf->hold(shelf->arg, false);
 	buffer_clear(&elsewhere->out);
 	if (elsewhere->out_status < 0) { /* once the store works again, show all of them */
-		store_each_session(elsewhere->table->store, add_log, elsewhere);
+		store_each_session(elsewhere->place.store, add_log, elsewhere);
 	}
 	if (elsewhere->in_status == 0) {
 		elsewhere->seen_ms = elsewhere->begun_ms;
@@ -305,9 +296,9 @@ static void look_done(uv_work_t *work, int status)
 
 static void handle_timer(uv_timer_t *timer)
 {
-	struct elsewhere *elsewhere = timer->data;
+	struct session_elsewhere *elsewhere = timer->data;
 	const struct shelf *shelf = elsewhere->shelf;
-	if (elsewhere->is_working || !server_may(elsewhere->table->life, MAY_KEEP_UP)) {
+	if (elsewhere->is_working || !server_may(elsewhere->place.life, MAY_KEEP_UP)) {
 		return;
 	}
 	hash_filter(elsewhere->changed, show, &(struct showing){.elsewhere = elsewhere});
@@ -317,26 +308,23 @@ static void handle_timer(uv_timer_t *timer)
 	elsewhere->work.data = elsewhere;
 	elsewhere->is_working = true;
 	shelf->hold(shelf->arg, true);
-	uv_queue_work(elsewhere->table->loop, &elsewhere->work, look_work, look_done);
+	uv_queue_work(elsewhere->place.loop, &elsewhere->work, look_work, look_done);
 }
 
 /* --- life --- */
 
-void session_elsewhere_begin(struct session_table *table)
+static struct session_elsewhere *begin(const struct session_elsewhere_place *place)
 {
-	if (!store_is_shared(table->store)) {
-		return;
-	}
-	struct elsewhere *elsewhere = xcalloc(1, sizeof(*elsewhere));
-	elsewhere->table = table;
-	elsewhere->shelf = store_shelf(table->store);
+	struct session_elsewhere *elsewhere = xcalloc(1, sizeof(*elsewhere));
+	elsewhere->place = *place;
+	elsewhere->shelf = store_shelf(place->store);
 	elsewhere->objects = hash_create();
 	elsewhere->changed = hash_create();
 	elsewhere->seen_ms = now_ms();
-	table->elsewhere = elsewhere;
-	store_each_session(table->store, add_log, elsewhere);
-	elsewhere->timer = loop_timer(table->loop, elsewhere);
+	store_each_session(place->store, add_log, elsewhere);
+	elsewhere->timer = loop_timer(place->loop, elsewhere);
 	uv_timer_start(elsewhere->timer, handle_timer, 0, LOOK_MS);
+	return elsewhere;
 }
 
 static void free_object(void *value, void *arg)
@@ -344,73 +332,65 @@ static void free_object(void *value, void *arg)
 	free_shown(value);
 }
 
-void session_elsewhere_end(struct session_table *table)
+static void end(struct session_elsewhere *elsewhere)
 {
-	struct elsewhere *elsewhere = table->elsewhere;
-	if (elsewhere) {
-		loop_close(elsewhere->timer);
-		hash_each(elsewhere->objects, free_object, NULL);
-		hash_destroy(elsewhere->objects);
-		hash_destroy_all(elsewhere->changed);
-		buffer_finish(&elsewhere->out);
-		buffer_finish(&elsewhere->in);
-		free(elsewhere);
-	}
+	loop_close(elsewhere->timer);
+	hash_each(elsewhere->objects, free_object, NULL);
+	hash_destroy(elsewhere->objects);
+	hash_destroy_all(elsewhere->changed);
+	buffer_finish(&elsewhere->out);
+	buffer_finish(&elsewhere->in);
+	free(elsewhere);
 }
 
 /* --- the lists --- */
 
 struct visit {
-	struct session_table *table;
+	const struct session_elsewhere *elsewhere;
 	void (*visit)(const struct session_object *object, void *arg);
 	void *arg;
 };
-
-static void visit_log(struct session_log *log, void *arg)
-{
-	const struct visit *visit = arg;
-	struct session_object object;
-	if (session_table_get_object(
-		    visit->table, session_log_id(log), strlen(session_log_id(log)), &object)) {
-		visit->visit(&object, visit->arg);
-	}
-}
 
 static void visit_shown(void *value, void *arg)
 {
 	const struct visit *visit = arg;
 	const struct session_object *object = &((struct shown *)value)->object;
-	if (!is_here(visit->table->elsewhere, object->id)) {
+	if (!is_here(visit->elsewhere, object->id)) {
 		visit->visit(object, visit->arg);
 	}
 }
 
-void session_table_each_object(struct session_table *table,
+static void each(struct session_elsewhere *elsewhere,
 	void (*visit)(const struct session_object *object, void *arg), void *arg)
 {
-	struct visit all = {.table = table, .visit = visit, .arg = arg};
-	store_each_session(table->store, visit_log, &all);
-	if (table->elsewhere) {
-		hash_each(table->elsewhere->objects, visit_shown, &all);
-	}
+	struct visit all = {.elsewhere = elsewhere, .visit = visit, .arg = arg};
+	hash_each(elsewhere->objects, visit_shown, &all);
 }
 
-size_t session_table_count_objects(const struct session_table *table)
+static size_t count(const struct session_elsewhere *elsewhere)
 {
-	return session_table_count(table) +
-	       (table->elsewhere ? hash_count(table->elsewhere->objects) : 0);
+	return hash_count(elsewhere->objects);
 }
 
-struct session_log *session_table_shown_log(struct session_table *table, const char *id)
+static struct session_log *log_of(struct session_elsewhere *elsewhere, const char *id)
 {
-	const struct shown *shown =
-		table->elsewhere ? hash_get(table->elsewhere->objects, id, strlen(id)) : NULL;
-	if (!shown || is_here(table->elsewhere, id)) {
+	const struct shown *shown = hash_get(elsewhere->objects, id, strlen(id));
+	if (!shown || is_here(elsewhere, id)) {
 		return NULL;
 	}
 	const struct log_place place = {.number = shown->number,
 		.epoch = shown->object.epoch,
 		.first_seq = shown->object.first_seq,
 		.max_seq = shown->object.max_seq};
-	return session_table_mirror(table, id, &place, NULL);
+	return session_log_mirror(elsewhere->place.store, id, &place, NULL);
 }
+
+const struct session_elsewhere_ops session_elsewhere_ops = {
+	.begin = begin,
+	.end = end,
+	.changed = add_changed,
+	.deleted = forget,
+	.each = each,
+	.count = count,
+	.log = log_of,
+};

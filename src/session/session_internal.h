@@ -105,7 +105,8 @@ struct session_table {
 	struct hash *makers; /* struct maker of session_room.c, by sub */
 	size_t open_blocks; /* sessions with an open block */
 	struct list ready; /* struct durable_wait: decided, to be ended when the tick ends */
-	struct elsewhere *elsewhere; /* session_elsewhere.c; NULL: the store is not shared */
+	const struct session_elsewhere_ops *elsewhere_ops;
+	struct session_elsewhere *elsewhere; /* NULL: the store is not shared, or no ops */
 	bool recovering; /* replaying records, at the start or in a rewind */
 	struct server_life *life;
 };
@@ -137,13 +138,13 @@ void session_activity_tell(struct session *session, uint64_t lsn);
 /** Drops the notices that were not sent. */
 void session_activity_drop(struct session *session);
 
-/* session_elsewhere.c */
-/** Begins to exchange objects with other nodes, if the store is shared. */
-void session_elsewhere_begin(struct session_table *table);
+/* session_list.c: what other nodes' sessions need of this table; nothing without elsewhere_ops */
+void session_elsewhere_begin(
+	struct session_table *table, const struct session_table_config *config);
 void session_elsewhere_end(struct session_table *table);
-/** The session's object has changed: shows it to other nodes. */
+/** The object of a session of this node has changed. */
 void session_elsewhere_note(struct session_table *table, const char *id);
-/** The session has been deleted. */
+/** A session of this node was deleted. */
 void session_elsewhere_forget(struct session_table *table, const char *id);
 
 /* session_names.c */

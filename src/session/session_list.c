@@ -1,5 +1,7 @@
 #include "holdfast/session_list.h"
 
+#include "session_internal.h"
+
 #include "holdfast/requests.h"
 
 #include <errno.h>
@@ -183,4 +185,80 @@ bool session_cursor_read(const char *text, struct session_cursor *ret)
 		    (*text == '0' || *text == '1') && !text[1];
 	ret->is_again = good && *text == '1';
 	return good;
+}
+
+/* --- all sessions --- */
+
+struct visit {
+	struct session_table *table;
+	void (*visit)(const struct session_object *object, void *arg);
+	void *arg;
+};
+
+static void visit_log(struct session_log *log, void *arg)
+{
+	const struct visit *visit = arg;
+	struct session_object object;
+	if (session_table_get_object(
+		    visit->table, session_log_id(log), strlen(session_log_id(log)), &object)) {
+		visit->visit(&object, visit->arg);
+	}
+}
+
+void session_table_each_object(struct session_table *table,
+	void (*visit)(const struct session_object *object, void *arg), void *arg)
+{
+	struct visit all = {.table = table, .visit = visit, .arg = arg};
+	store_each_session(table->store, visit_log, &all);
+	if (table->elsewhere) {
+		table->elsewhere_ops->each(table->elsewhere, visit, arg);
+	}
+}
+
+size_t session_table_count_objects(const struct session_table *table)
+{
+	return session_table_count(table) +
+	       (table->elsewhere ? table->elsewhere_ops->count(table->elsewhere) : 0);
+}
+
+struct session_log *session_table_shown_log(struct session_table *table, const char *id)
+{
+	return table->elsewhere ? table->elsewhere_ops->log(table->elsewhere, id) : NULL;
+}
+
+/* --- those of other nodes --- */
+
+void session_elsewhere_begin(struct session_table *table, const struct session_table_config *config)
+{
+	table->elsewhere_ops = config->elsewhere;
+	if (table->elsewhere_ops && store_is_shared(table->store)) {
+		table->elsewhere = table->elsewhere_ops->begin(
+			&(struct session_elsewhere_place){.table = table,
+				.store = table->store,
+				.loop = table->loop,
+				.life = table->life,
+				.tell = table->ops->elsewhere,
+				.owner = table->owner});
+	}
+}
+
+void session_elsewhere_end(struct session_table *table)
+{
+	if (table->elsewhere) {
+		table->elsewhere_ops->end(table->elsewhere);
+	}
+}
+
+void session_elsewhere_note(struct session_table *table, const char *id)
+{
+	if (table->elsewhere) {
+		table->elsewhere_ops->changed(table->elsewhere, id);
+	}
+}
+
+void session_elsewhere_forget(struct session_table *table, const char *id)
+{
+	if (table->elsewhere) {
+		table->elsewhere_ops->deleted(table->elsewhere, id);
+	}
 }

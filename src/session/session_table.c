@@ -292,7 +292,7 @@ int session_table_open(
 	store_count(table->store, config->metrics);
 	store_each_session(table->store, session_room_count, table);
 	session_watch_clock(table);
-	session_elsewhere_begin(table);
+	session_elsewhere_begin(table, config);
 	*ret_table = table;
 	return 0;
 }

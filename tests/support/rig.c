@@ -2,6 +2,7 @@
 
 #include "memory_engine.h"
 #include "session_internal.h"
+#include "holdfast/session_elsewhere.h"
 #include "holdfast/store_postgres.h"
 #include "store_internal.h"
 
@@ -266,7 +267,8 @@ int rig_open_for(struct rig *rig, const struct session_ops *ops, void *owner)
 					   .metrics = rig->metrics,
 					   .place = rig_place(rig),
 					   .ops = ops,
-					   .owner = owner},
+					   .owner = owner,
+					   .elsewhere = &session_elsewhere_ops},
 		&rig->table, &rig->why);
 	if (r == 0) {
 		server_reach(&rig->life, SERVER_SERVING);
