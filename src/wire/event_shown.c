@@ -9,20 +9,63 @@
 
 #include <string.h>
 
-/** By type. For EVENT_CUSTOM and EVENT_AGENT_STOPPED it depends on the data. */
-static const unsigned char hides[EVENT_UNKNOWN] = {
-	[EVENT_AGENT_THOUGHT] = HIDE_THOUGHTS,
-	[EVENT_THOUGHT_CHUNK] = HIDE_THOUGHTS,
-	[EVENT_TOOL_CALL] = HIDE_TOOLS,
-	[EVENT_TOOL_CALL_UPDATE] = HIDE_TOOLS,
-	[EVENT_PLAN] = HIDE_TOOLS,
-	[EVENT_FILE_READ] = HIDE_TOOLS,
-	[EVENT_FILE_WRITE] = HIDE_TOOLS,
-	[EVENT_PERMISSION_REQUEST] = HIDE_TOOLS,
-	[EVENT_PERMISSION_RESOLVED] = HIDE_TOOLS,
-	[EVENT_ELICITATION_REQUEST] = HIDE_TOOLS,
-	[EVENT_ELICITATION_RESOLVED] = HIDE_TOOLS,
+/** What a type of event carries, and so who may not see it. */
+enum secrecy {
+	SHOWN_TO_ALL,
+	OF_THOUGHTS,
+	OF_TOOLS,
+	OF_BOTH,
+	BY_KIND, /* defined by a producer or an agent: by its name and its data */
+	BY_OUTPUT, /* it may have output of a program, which alone is hidden */
 };
+
+/* A type that is forgotten here does not compile. */
+#pragma GCC diagnostic error "-Wswitch"
+
+static enum secrecy secrecy_of(enum event_type type)
+{
+	switch (type) {
+	case EVENT_USER_PROMPT:
+	case EVENT_AGENT_MESSAGE:
+	case EVENT_MESSAGE_CHUNK:
+	case EVENT_USAGE:
+	case EVENT_TURN_END:
+	case EVENT_AGENT_STARTED:
+	case EVENT_SESSION_END:
+	case EVENT_RUN_START:
+	case EVENT_RUN_END:
+		return SHOWN_TO_ALL;
+	case EVENT_AGENT_THOUGHT:
+	case EVENT_THOUGHT_CHUNK:
+		return OF_THOUGHTS;
+	case EVENT_TOOL_CALL:
+	case EVENT_TOOL_CALL_UPDATE:
+	case EVENT_PLAN:
+	case EVENT_FILE_READ:
+	case EVENT_FILE_WRITE:
+	case EVENT_PERMISSION_REQUEST:
+	case EVENT_PERMISSION_RESOLVED:
+	case EVENT_ELICITATION_REQUEST:
+	case EVENT_ELICITATION_RESOLVED:
+		return OF_TOOLS;
+	case EVENT_CUSTOM:
+		return BY_KIND;
+	case EVENT_AGENT_STOPPED:
+		return BY_OUTPUT;
+	case EVENT_UNKNOWN:
+		return OF_BOTH; /* of a later version */
+	}
+	return OF_BOTH;
+}
+
+/** The HIDE_ bits of a secrecy that does not depend on the event's data. */
+static unsigned plain_hides(enum secrecy secrecy)
+{
+	return secrecy == SHOWN_TO_ALL  ? HIDE_NOTHING
+	       : secrecy == OF_THOUGHTS ? HIDE_THOUGHTS
+	       : secrecy == OF_TOOLS    ? HIDE_TOOLS
+					: HIDE_ALL;
+}
 
 static json_t *read_data(const struct event_view *view, struct json_numbers *numbers)
 {
@@ -93,21 +136,17 @@ static unsigned stopped_hides(const struct event_view *view)
 
 unsigned event_view_hides(const struct event_view *view)
 {
-	switch (view->type) {
-	case EVENT_CUSTOM:
-		return custom_hides(view);
-	case EVENT_AGENT_STOPPED:
-		return stopped_hides(view);
-	default:
-		return view->type < EVENT_UNKNOWN ? hides[view->type] : HIDE_ALL;
-	}
+	enum secrecy secrecy = secrecy_of(view->type);
+	return secrecy == BY_KIND     ? custom_hides(view)
+	       : secrecy == BY_OUTPUT ? stopped_hides(view)
+				      : plain_hides(secrecy);
 }
 
 unsigned event_hides(struct event *event, unsigned hide)
 {
-	bool is_plain = event->type != EVENT_CUSTOM && event->type != EVENT_AGENT_STOPPED;
-	if (is_plain) {
-		return hide & (event->type < EVENT_UNKNOWN ? hides[event->type] : HIDE_ALL);
+	enum secrecy secrecy = secrecy_of(event->type);
+	if (secrecy != BY_KIND && secrecy != BY_OUTPUT) {
+		return hide & plain_hides(secrecy);
 	}
 	if (!event->hides_known) {
 		struct event_view view;
@@ -121,7 +160,7 @@ unsigned event_hides(struct event *event, unsigned hide)
 /** Appends the visible part of the data. */
 static void append_data(const struct event_view *view, struct buffer *out)
 {
-	if (view->type != EVENT_AGENT_STOPPED) {
+	if (secrecy_of(view->type) != BY_OUTPUT) {
 		buffer_append_str(out, "{}");
 		return;
 	}
