@@ -5,7 +5,7 @@
 #ifndef HOLDFAST_DS_H
 #define HOLDFAST_DS_H
 
-#include "holdfast/frames.h"
+#include "holdfast/event.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,15 +40,14 @@ uint64_t ds_cursor(int64_t now_ms, uint64_t least);
  */
 uint64_t ds_cursor_behind(const char *text, int64_t now_ms, unsigned random);
 
-/**
- * Makes an SSE event named `data` with the events as a JSON array; an empty frame if there are no
- * events. One reference, the caller's.
- */
-struct frame *ds_events(
-	struct event **events, size_t count, enum event_format format, unsigned hide);
-/** Returns the JSON array in such a frame, borrowed; `[]` if the frame is empty. */
-const char *ds_events_json(const struct frame *frame, size_t *ret_len);
-/** Makes the SSE event named `control` that follows it. One reference, the caller's. */
-struct frame *ds_control(uint64_t epoch, uint64_t seq, uint64_t cursor, bool is_up_to_date);
+/** Appends the events as a JSON array: the content of a page. */
+void ds_append_events(struct buffer *out, struct event **events, size_t count,
+	enum event_format format, unsigned hide);
+/** Appends the SSE event named `data` with that array. */
+void ds_append_data(struct buffer *out, struct event **events, size_t count,
+	enum event_format format, unsigned hide);
+/** Appends the SSE event named `control` that follows it. */
+void ds_append_control(
+	struct buffer *out, uint64_t epoch, uint64_t seq, uint64_t cursor, bool is_up_to_date);
 
 #endif

@@ -24,8 +24,8 @@ struct frame {
 	struct buffer buf; /* FRAME_HEADROOM bytes, then the text */
 	struct buffer deflated; /* likewise with the compressed text; see frame_deflated() */
 	bool was_deflated;
+	size_t type_len; /* of the frame's type, if it was made here; 0: not known */
 	bool is_sse; /* made for server-sent events (sse.h); its text is not JSON */
-	bool is_ds; /* … and for Durable Streams (ds.h) */
 	struct gzip_piece piece; /* of such a frame, once packed (sse_packed()) */
 	struct frame *sse; /* the same frame for a stream; NULL: not made yet */
 };
@@ -55,8 +55,23 @@ const struct buffer *frame_deflated(struct frame *frame, struct deflater *deflat
  * reference, the caller's.
  */
 struct frame *frame_make(const char *type, const char *data, size_t len);
-/** Makes a frame of a text that already is one, from another node. */
+/** Makes a frame of a text that already is one. */
 struct frame *frame_of_text(const char *text, size_t len);
+
+/** The parts of `{"type":"…","data":…}`, the form of all frames for clients. Borrowed. */
+struct frame_parts {
+	const char *type;
+	size_t type_len;
+	const char *data;
+	size_t data_len;
+};
+/**
+ * Finds the parts of a frame that another node has made, without reading the data. Returns false if
+ * it has another form.
+ */
+bool frame_split(const char *text, size_t len, struct frame_parts *ret);
+/** Returns the parts of a frame for clients; all empty if another node sent something else. */
+struct frame_parts frame_parts(const struct frame *frame);
 /** Appends `,"hide":[…]`, or nothing if nothing is hidden. */
 void frames_append_hide(struct buffer *out, unsigned hide);
 
@@ -83,6 +98,20 @@ struct session_labels {
 	bool pinned;
 };
 
+/**
+ * Text of the event that is still open: as far as it was sent, for observers with deltas, or what it
+ * has grown by. Plain text, or HTML if `is_html`.
+ */
+struct open_part {
+	uint64_t seq; /* 0: none */
+	enum event_type type;
+	size_t offset; /* where it begins in the event's text; 0 for HTML */
+	const char *text;
+	size_t len;
+	bool is_html;
+};
+
+/** A session as it is now, and for `connected` the client. */
 struct connected_frame {
 	const char *session_id;
 	struct session_labels labels;
@@ -97,18 +126,10 @@ struct connected_frame {
 	uint64_t last_prompt_seq;
 	struct agent_state agent_state;
 	uint64_t first_seq; /* of the log */
-};
-
-/**
- * The unfinished text at the end of a load, for observers with deltas: plain text, or HTML if
- * `is_html`.
- */
-struct open_part {
-	uint64_t seq; /* 0: none */
-	enum event_type type;
-	const char *text;
-	size_t len;
-	bool is_html;
+	uint64_t log; /* the log's number in the store */
+	/* For `connected`: the open event. */
+	struct open_part text;
+	struct open_part html;
 };
 
 struct loaded_frame {
@@ -123,6 +144,8 @@ struct loaded_frame {
 	uint64_t epoch;
 	bool is_prompting;
 	const char *reset; /* "ahead", "epoch", "pruned" or NULL */
+	bool is_newest; /* the load has this page alone, with the newest events */
+	uint64_t from; /* the first seq that was asked for */
 	struct open_part open;
 };
 
@@ -135,9 +158,12 @@ struct frame *frame_events(struct event **events, size_t count, enum event_forma
 struct frame *frame_delta(
 	uint64_t seq, enum event_type type, size_t offset, const char *text, size_t len);
 struct frame *frame_preview(uint64_t seq, enum event_type type, const char *html, size_t len);
-/** `data` is a JSON object describing the held input, NULL if that is hidden. */
-struct frame *frame_activity(
-	uint64_t seq, const char *type, size_t type_len, const char *data, size_t len);
+/**
+ * Appends only the data object of an `activity` frame. `data` is a JSON object describing the held
+ * input, NULL if that is hidden.
+ */
+void frames_append_activity(struct buffer *out, uint64_t seq, const char *type, size_t type_len,
+	const char *data, size_t len);
 struct frame *frame_state(const struct session_status *status, unsigned hide);
 /** Whether frame_state() made it. */
 bool frame_is_state(const struct frame *frame);

@@ -7,7 +7,7 @@
 #ifndef HOLDFAST_MIRROR_H
 #define HOLDFAST_MIRROR_H
 
-#include "holdfast/frames.h"
+#include "holdfast/encoder.h"
 
 #include <jansson.h>
 
@@ -85,22 +85,13 @@ void mirror_finish(struct mirror_message *message);
  */
 int mirror_next_event(struct mirror_message *message, struct event **ret_event);
 
-/*
- * Make the owner's messages. One reference, the caller's. The client_id, role, expires_ms and hide
- * of `about` are not sent.
+/**
+ * The owner's messages about the session. Of `connected`, which is MIRROR_WELCOME, the client_id,
+ * role, expires_ms and hide are not sent.
  */
-struct frame *mirror_welcome(const struct connected_frame *about, uint64_t log,
-	const struct open_part *text, const struct open_part *html);
-struct frame *mirror_events(
-	const struct connected_frame *about, struct event **events, size_t count);
-struct frame *mirror_about(const struct connected_frame *about);
-struct frame *mirror_state(const struct connected_frame *about);
-struct frame *mirror_delta(
-	uint64_t seq, enum event_type type, size_t offset, const char *text, size_t len);
-struct frame *mirror_preview(uint64_t seq, enum event_type type, const char *html, size_t len);
-/** `redacted` can be NULL. */
-struct frame *mirror_activity(
-	uint64_t seq, unsigned hides, const struct frame *frame, const struct frame *redacted);
+extern const struct encoder mirror_encoder;
+
+/* Make the owner's other messages. One reference, the caller's. */
 struct frame *mirror_answer(uint64_t viewer, const struct frame *frame);
 struct frame *mirror_dismiss(uint64_t viewer, unsigned code, const char *reason);
 struct frame *mirror_reached(uint64_t viewer, uint64_t seq);

@@ -12,7 +12,7 @@
 #ifndef HOLDFAST_OBSERVER_H
 #define HOLDFAST_OBSERVER_H
 
-#include "holdfast/frames.h"
+#include "holdfast/encoder.h"
 #include "holdfast/limits.h"
 #include "holdfast/list.h"
 #include "holdfast/metrics.h"
@@ -24,6 +24,28 @@
 struct observer;
 
 enum deltas { DELTAS_NONE, DELTAS_TEXT, DELTAS_HTML };
+
+/** What a frame was made of; observers for which all of it is the same share the frame. */
+struct frame_key {
+	const struct encoder *encoder;
+	uint64_t from; /* the first of the events; 0: another output, and `to` is its number */
+	uint64_t to;
+	uint64_t max_seq; /* of the channel */
+	enum event_format format;
+	unsigned hides; /* HIDE_ bits of what was left out */
+	bool is_shared; /* false: the frame is the observer's own */
+	unsigned char place[ENCODER_PLACE_MAX]; /* as long as encoder->places says */
+};
+
+/* Frames that are kept: enough for a burst of events and deltas to observers of all kinds. */
+#define SHARED_FRAMES 16
+
+struct cached_frame {
+	struct frame *frame;
+	unsigned hide; /* HIDE_ bits of the observer that it was made for */
+	void *kept; /* see struct encoder_places */
+	struct frame_key key;
+};
 
 struct channel {
 	const struct limits *limits;
@@ -39,13 +61,13 @@ struct channel {
 	uint64_t last_prompt_seq;
 	struct list observers;
 	size_t delta_observers[3]; /* number of live observers, by enum deltas */
-	size_t taps; /* number of live observers that are other nodes (tap.h) */
+	size_t taps; /* number of live observers that are other nodes (tap.c) */
 
 	/* Presence (presence.c), which is not kept up to date while nobody watches it. */
 	size_t presence_watchers;
 	uint64_t presence_version; /* grows with each change */
-	struct frame *presence_frames
-		[2]; /* of this version; NULL: not made yet; the second one has no names */
+	uint64_t presence_output; /* its number, see `outputs` */
+	struct buffer presence[2]; /* its data; empty: not made yet; the second has no names */
 
 	/* The event that is still open, as far as it was sent in deltas and previews. */
 	uint64_t open_seq;
@@ -60,20 +82,11 @@ struct channel {
 	void (*joined)(void *arg);
 	void *joined_arg;
 
-	/* The newest frames of this loop tick, shared by observers that are due the same events. */
-	struct {
-		struct frame *frame;
-		uint64_t from;
-		uint64_t to;
-		enum event_format format;
-		unsigned hides; /* HIDE_ bits of what was left out */
-		unsigned hide; /* HIDE_ bits of the observer that it was made for */
-		uint64_t max_seq; /* of the channel when it was made */
-		unsigned style; /* the format on the wire, see struct frame_key */
-	} shared[8];
+	/* The newest frames of this loop tick (shared.c). */
+	struct cached_frame *shared[SHARED_FRAMES]; /* a ring; NULL: unused */
 	size_t shared_next;
-	/* Frames of `status`, NULL: not made yet; the second is for observers that see no tools. */
-	struct frame *state_frames[2];
+	uint64_t outputs; /* that were no events, counted: each has a number */
+	uint64_t status_output; /* the number of `status` */
 };
 
 void channel_init(struct channel *channel, const struct limits *limits, struct session_log *log);
@@ -87,20 +100,17 @@ size_t channel_count_behind(const struct channel *channel);
 void channel_end_tick(struct channel *channel);
 /** Whether some observer cannot see events with these HIDE_ bits (see event_view_hides()). */
 bool channel_is_hidden_from_some(const struct channel *channel, unsigned hides);
-/**
- * Offers all live observers a provisional notice of the coming event `seq`. Those that cannot see
- * such events get `redacted`, or nothing if that is NULL. The frames are borrowed.
- */
-void channel_send_activity(struct channel *channel, uint64_t seq, unsigned hides,
-	struct frame *frame, struct frame *redacted);
+/** Offers all live observers a provisional notice of a coming event. */
+void channel_send_activity(struct channel *channel, const struct activity *activity);
 /** Adds text to the open event: sends it as a delta, and keeps it for observers that come later. */
 void channel_delta(
 	struct channel *channel, uint64_t seq, enum event_type type, const char *text, size_t len);
 /** Sends a new rendering of the open event, and keeps it for observers that come later. */
 void channel_preview(
 	struct channel *channel, uint64_t seq, enum event_type type, const char *html, size_t len);
-/** Sends an answer to every observer that is this client. Takes over the reference to the frame. */
-void channel_answer(struct channel *channel, const struct author *author, struct frame *frame);
+/** Answers every observer that is this client with an error. */
+void channel_send_error(
+	struct channel *channel, const struct author *author, const struct error_notice *error);
 /** Replaces `status`; its strings must stay valid until the next call. */
 void channel_set_status(struct channel *channel, const struct session_status *status);
 /** Sends `state` to all live observers. */
@@ -121,6 +131,8 @@ struct observer_socket_ops {
 	bool (*is_writable)(void *socket);
 	/** Sends a frame, which is borrowed. */
 	void (*write)(void *socket, struct frame *frame);
+	/** The session's state, as `state` has it, is new to the observer; NULL: nothing to do. */
+	void (*state_changed)(void *socket);
 	/** Asks for observer_pump() to be called when is_writable() holds again. */
 	void (*want_writable)(void *socket);
 	/** Closes once what was written has been sent. The socket then calls observer_destroy(). */
@@ -128,6 +140,8 @@ struct observer_socket_ops {
 };
 
 struct observer_config {
+	const struct encoder *encoder; /* who makes its frames; outlives the observer */
+	void *reader; /* what that keeps for the observer; NULL: nothing */
 	enum event_format format;
 	enum deltas deltas;
 	const char *client_id; /* copied */
@@ -135,31 +149,17 @@ struct observer_config {
 	const char *role; /* a result of role_name() */
 	int64_t expires_ms; /* of the token, for `connected`: ms since 1970; 0: never */
 	unsigned hide; /* HIDE_ bits of what is not shown to it, see hide.h */
-	/*
-	 * Its socket is a stream of server-sent events: it gets the frames of sse.h, is told when
-	 * it is up to date, and is closed if a load fails.
-	 */
-	bool is_sse;
-	/*
-	 * Its socket reads Durable Streams; is_sse must be set as well. It gets the frames of ds.h,
-	 * and is closed with OBSERVER_PRUNED if its position is no longer valid.
-	 */
-	bool is_ds;
-	/*
-	 * It is another node, on behalf of its viewers (tap.h); needs FORMAT_MARKDOWN and
-	 * DELTAS_TEXT.
-	 */
-	bool is_tap;
 };
-
-#define OBSERVER_PRUNED 4410
 
 /** Says whether viewers at a tap's node want HTML of the open event; if so, asks for it at once. */
 void observer_want_previews(struct observer *tap, bool wanted);
 /** Tells all taps that something without an event has changed, such as the session's title. */
 void channel_tell_about(struct channel *channel);
 
-/** Creates an observer that is neither loading nor live, and sends `connected`. A tap is live. */
+/**
+ * Creates an observer that is neither loading nor live, and sends `connected`. A tap (another node)
+ * is live.
+ */
 struct observer *observer_create(struct channel *channel, const struct observer_config *config,
 	const struct observer_socket_ops *ops, void *socket);
 /** Changes its role and what is hidden from it, for frames that are sent from now on. */
@@ -178,8 +178,8 @@ void observer_tell_presence(struct observer *observer, int64_t now_ms);
 /** Accepts NULL. */
 void observer_destroy(struct observer *observer);
 /**
- * Sends an answer, or queues it in front of events. Takes over the reference to the frame. An
- * observer whose queue is full is closed with 1008.
+ * Sends an answer, made by who got the request, or queues it in front of events. Takes over the
+ * reference to the frame; NULL: nothing. An observer whose queue is full is closed with 1008.
  */
 void observer_send(struct observer *observer, struct frame *frame);
 /**

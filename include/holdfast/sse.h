@@ -9,7 +9,7 @@
 #ifndef HOLDFAST_SSE_H
 #define HOLDFAST_SSE_H
 
-#include "holdfast/frames.h"
+#include "holdfast/encoder.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,23 +40,22 @@ bool sse_position_read(const char *text, size_t len, struct sse_position *ret);
  * as the frame lives. A frame that was made for streams is returned as it is.
  */
 struct frame *sse_frame(struct frame *frame);
-/** Live events, each with its id. Like all functions below, returns one reference, the caller's. */
-struct frame *sse_events(struct event **events, size_t count, enum event_format format,
-	unsigned hide, uint64_t epoch);
 /**
- * A page of a load: the reset, if any; the start of the page (`begin`: the seq before it, sent as
- * an id without an event; NULL for a page that continues another); its events; and the unfinished
- * text.
+ * Text that is already in the form of a stream. Like the two functions below, returns one reference,
+ * the caller's.
  */
-struct frame *sse_loaded(const struct loaded_frame *page, const uint64_t *begin);
-/** The client is up to date, at max_seq. */
-struct frame *sse_live(uint64_t epoch, uint64_t max_seq);
-/** Text that is already in the form of a stream. */
 struct frame *sse_text(const char *text, size_t len);
 /** Sets the client's delay before it reconnects. */
 struct frame *sse_retry(int64_t ms);
 /** A comment, to show proxies that the connection is alive. */
 struct frame *sse_comment(void);
+
+/**
+ * Its frames are those of a WebSocket as events of the stream, but each event of the session is one
+ * of the stream, too, with its position as its id. In front of a newest page is the position before
+ * it, as an id without an event: from there a client continues that has seen nothing of the page.
+ */
+extern const struct encoder sse_encoder;
 
 /**
  * Returns the bytes of a stream's frame as a piece of a gzip stream (after GZIP_HEAD, before

@@ -333,7 +333,7 @@ void ai_response_load(struct ai_response *response, const struct load_request *l
 {
 	struct conn *conn = response->conn;
 	struct observer_config config = ws_observer_config(conn);
-	config.is_sse = false;
+	config.encoder = &websocket_encoder;
 	config.format = FORMAT_MARKDOWN;
 	config.deltas = DELTAS_TEXT;
 	response->observer =

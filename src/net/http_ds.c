@@ -108,6 +108,41 @@ static void refuse_gone(struct conn *conn)
 
 /* --- pages and long polls --- */
 
+/* The close code within this file for a reader whose offset is no longer in the log. */
+#define OFFSET_PRUNED 4410
+
+/** The events as a JSON array; empty if there are none, so that a long poll goes on. */
+static struct frame *make_array(
+	struct event **events, size_t count, enum event_format format, unsigned hide)
+{
+	struct buffer json = {0};
+	if (count) {
+		ds_append_events(&json, events, count, format, hide);
+	}
+	struct frame *frame = frame_of_text(json.data ? json.data : "", json.len);
+	buffer_finish(&json);
+	return frame;
+}
+
+static struct frame *make_read_page(void *reader, const struct loaded_frame *in)
+{
+	return make_array(in->events, in->count, in->format, in->hide);
+}
+
+static struct frame *make_read_events(void *reader, const struct live_events *in)
+{
+	return make_array(in->events, in->count, in->format, in->hide);
+}
+
+/** The answer to one read is one frame: the first. */
+static const struct encoder read_encoder = {
+	.is_one_way = true,
+	.lost_code = OFFSET_PRUNED,
+	.lost_reason = "the position was pruned",
+	.page = make_read_page,
+	.events = make_read_events,
+};
+
 static bool read_is_writable(void *socket)
 {
 	const struct conn *conn = socket;
@@ -124,13 +159,12 @@ static void read_write(void *socket, struct frame *frame)
 {
 	struct conn *conn = socket;
 	struct ds_read *read = conn->http->ds;
-	size_t len;
-	if (!frame->is_ds || read->is_over || (read->mode == DS_POLL && !frame_len(frame))) {
+	size_t len = frame_len(frame);
+	if (read->is_over || (read->mode == DS_POLL && !len)) {
 		return;
 	}
 	end_read(conn);
-	const char *json = ds_events_json(frame, &len);
-	respond_page(conn, json, len, read->offset.seq);
+	respond_page(conn, len ? frame_text(frame) : "[]", len ? len : 2, read->offset.seq);
 }
 
 static void read_want_writable(void *socket)
@@ -148,7 +182,7 @@ static void read_close(void *socket, unsigned code, const char *reason)
 	if (code == 4404) {
 		conn->http->is_nowhere = true;
 		http_refuse_lost(conn);
-	} else if (code == OBSERVER_PRUNED) {
+	} else if (code == OFFSET_PRUNED) {
 		refuse_gone(conn);
 	} else if (code == WS_CLOSE_GOING_AWAY) {
 		http_refuse_moved(conn);
@@ -222,73 +256,83 @@ bool http_ds_refuse(struct conn *conn, const char *code, const char *message)
 
 /* --- streams of server-sent events --- */
 
-static const struct conn_ops ds_conn_ops;
-
 static bool stream_is_writable(void *socket)
 {
 	return conn_is_writable(socket);
 }
 
-static void write_control(struct conn *conn)
+/** A frame of the events and of the control event behind them, with the reader's position. */
+static struct frame *make_data(struct conn *conn, const struct live_events *in)
 {
-	uint64_t seq = observer_cursor(conn->ws->observer);
-	conn->ds->is_up_to_date = seq == channel_of(conn)->max_seq;
-	struct frame *frame = ds_control(epoch_of(conn), seq,
-		cursor_now(conn, conn->ds->least_cursor), conn->ds->is_up_to_date);
-	sse_write(conn, frame);
-	frame_unref(frame);
+	struct buffer text = {0};
+	uint64_t last = in->events[in->count - 1]->seq;
+	ds_append_data(&text, in->events, in->count, in->format, in->hide);
+	ds_append_control(&text, in->now->epoch, last, cursor_now(conn, conn->ds->least_cursor),
+		last == in->now->max_seq);
+	struct frame *frame = sse_text(text.data, text.len);
+	buffer_finish(&text);
+	return frame;
 }
 
-/**
- * The content of a control event. Readers that get the same events and the same one share a frame.
- */
-struct control_place {
-	uint64_t seq;
-	uint64_t cursor;
-	uint64_t is_up_to_date;
+static struct frame *make_stream_page(void *reader, const struct loaded_frame *in)
+{
+	const struct connected_frame now = {.epoch = in->epoch, .max_seq = in->max_seq};
+	const struct live_events live = {in->events, in->count, in->format, in->hide, &now};
+	return in->count ? make_data(reader, &live) : NULL;
+}
+
+static struct frame *make_stream_events(void *reader, const struct live_events *in)
+{
+	return make_data(reader, in);
+}
+
+/** If the load found no events, a control event alone says that the reader is up to date. */
+static struct frame *make_stream_live(void *reader, const struct connected_frame *now)
+{
+	struct conn *conn = reader;
+	struct buffer text = {0};
+	if (conn->ds->is_up_to_date) {
+		return NULL;
+	}
+	ds_append_control(
+		&text, now->epoch, now->max_seq, cursor_now(conn, conn->ds->least_cursor), true);
+	struct frame *frame = sse_text(text.data, text.len);
+	buffer_finish(&text);
+	return frame;
+}
+
+/** Readers that get the same events and the same cursor share a frame. */
+static bool get_place(void *reader, void *ret_place)
+{
+	const struct conn *conn = reader;
+	uint64_t cursor = cursor_now(conn, conn->ds->least_cursor);
+	memcpy(ret_place, &cursor, sizeof(cursor));
+	return true;
+}
+
+static const struct encoder_places stream_places = {
+	.size = sizeof(uint64_t),
+	.get = get_place,
 };
 
-/** Sends events, followed by a control event with the reader's position. */
-static void write_events(struct conn *conn, struct frame *frame)
-{
-	uint64_t seq = observer_cursor(conn->ws->observer);
-	struct control_place place = {.seq = seq,
-		.cursor = cursor_now(conn, conn->ds->least_cursor),
-		.is_up_to_date = seq == channel_of(conn)->max_seq};
-	struct shared_key key = {.frame = frame, .door = &ds_conn_ops, .place_len = sizeof(place)};
-	memcpy(key.place, &place, sizeof(place));
-	conn->ds->is_up_to_date = place.is_up_to_date;
-	struct shared_frame *shared = shared_frames_find(&conn->server->shared, &key);
-	if (!shared) {
-		struct buffer text = {0};
-		struct frame *control =
-			ds_control(epoch_of(conn), seq, place.cursor, place.is_up_to_date);
-		buffer_append(&text, frame_text(frame), frame_len(frame));
-		buffer_append(&text, frame_text(control), frame_len(control));
-		struct frame *both = sse_text(text.data, text.len);
-		frame_unref(control);
-		buffer_finish(&text);
-		shared = shared_frames_keep(&conn->server->shared, &key, &text, NULL, NULL);
-		shared->stream = both;
-	}
-	sse_write(conn, shared->stream);
-}
+static const struct encoder stream_encoder = {
+	.is_one_way = true,
+	.lost_code = OFFSET_PRUNED,
+	.lost_reason = "the position was pruned",
+	.places = &stream_places,
+	.page = make_stream_page,
+	.events = make_stream_events,
+	.live = make_stream_live,
+};
 
-/**
- * Of the frames of an observer, a reader gets those with events. If the load found no events, it
- * gets a control event alone, which says that it is up to date.
- */
 static void stream_write(void *socket, struct frame *frame)
 {
 	struct conn *conn = socket;
-	if (!frame->is_sse || conn->is_closing || !channel_of(conn)) {
+	if (conn->is_closing || !channel_of(conn)) {
 		return;
 	}
-	if (frame->is_ds && frame_len(frame)) {
-		write_events(conn, frame);
-	} else if (!frame->is_ds && !conn->ds->is_up_to_date) {
-		write_control(conn); /* the load found no events */
-	}
+	conn->ds->is_up_to_date = observer_cursor(conn->ws->observer) == channel_of(conn)->max_seq;
+	sse_write(conn, frame);
 }
 
 static void stream_want_writable(void *socket)
@@ -392,14 +436,14 @@ static struct observer *observe(struct conn *conn, const struct ds_read *read,
 	const struct observer_socket_ops *ops, const char *client_id)
 {
 	struct observer_config config = {
+		.encoder = read->mode == DS_STREAM ? &stream_encoder : &read_encoder,
+		.reader = conn,
 		.format = read->format,
 		.client_id = client_id,
 		.sub = conn->grant->sub,
 		.role = role_name(conn->grant->role),
 		.expires_ms = conn->grant->expires_ms,
 		.hide = conn_hides(conn),
-		.is_sse = true,
-		.is_ds = true,
 	};
 	metrics_add(conn->server->metrics, METRIC_OBSERVERS_DS, 1);
 	return observer_create(channel_of(conn), &config, ops, conn);

@@ -194,7 +194,7 @@ void http_begin_sse(
 	conn->sse->spoken_ms = conn->sse->looked_ms = conn->sse->heard_ms = now_ms(conn);
 	conn->ws = xcalloc(1, sizeof(*conn->ws));
 	list_init(&conn->ws->outbox);
-	conn->ws->config.is_sse = true;
+	conn->ws->config.encoder = &sse_encoder;
 	ws_make_client_id(conn);
 	conn->ops = ops;
 	http_finish(conn);

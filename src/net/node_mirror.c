@@ -418,23 +418,35 @@ static void take_delta(struct mirror *mirror, const struct mirror_message *messa
 	}
 }
 
-static void take_activity(struct mirror *mirror, const struct mirror_message *message)
+/** Returns false if the parts are not frames. */
+static bool take_activity(struct mirror *mirror, const struct mirror_message *message)
 {
 	const struct mirror_part *parts = message->parts;
-	struct frame *frame = frame_of_text(parts[0].text, parts[0].len);
-	struct frame *redacted = parts[1].len ? frame_of_text(parts[1].text, parts[1].len) : NULL;
-	channel_send_activity(&mirror->channel, message->seq, message->hides, frame, redacted);
-	frame_unref(frame);
-	frame_unref(redacted);
+	struct frame_parts shown;
+	struct frame_parts redacted = {0};
+	if (!frame_split(parts[0].text, parts[0].len, &shown) ||
+		(parts[1].len && !frame_split(parts[1].text, parts[1].len, &redacted))) {
+		return false;
+	}
+	channel_send_activity(
+		&mirror->channel, &(struct activity){message->seq, message->hides, shown.data,
+					  shown.data_len, redacted.data, redacted.data_len});
+	return true;
 }
 
-static void take_answer(struct mirror *mirror, const struct mirror_message *message)
+/** Returns false if the part is not a frame. */
+static bool take_answer(struct mirror *mirror, const struct mirror_message *message)
 {
+	const struct mirror_part *part = &message->parts[0];
 	struct conn *conn = find_viewer(mirror, message->viewer);
-	if (conn) {
-		observer_send(conn->ws->observer,
-			frame_of_text(message->parts[0].text, message->parts[0].len));
+	struct frame_parts parts;
+	if (!frame_split(part->text, part->len, &parts)) {
+		return false;
 	}
+	if (conn) {
+		observer_send(conn->ws->observer, frame_of_text(part->text, part->len));
+	}
+	return true;
 }
 
 static void take_dismiss(struct mirror *mirror, const struct mirror_message *message)
@@ -473,11 +485,9 @@ static bool take(struct mirror *mirror, struct mirror_message *message)
 			message->parts[0].len);
 		return true;
 	case MIRROR_ACTIVITY:
-		take_activity(mirror, message);
-		return true;
+		return take_activity(mirror, message);
 	case MIRROR_ANSWER:
-		take_answer(mirror, message);
-		return true;
+		return take_answer(mirror, message);
 	case MIRROR_DISMISS:
 		take_dismiss(mirror, message);
 		return true;

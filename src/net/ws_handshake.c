@@ -190,6 +190,7 @@ void ws_upgrade(struct conn *conn)
 	}
 	conn->ws = xcalloc(1, sizeof(*conn->ws));
 	list_init(&conn->ws->outbox);
+	conn->ws->config.encoder = &websocket_encoder;
 	conn->ws->cookies = conn->grant ? NULL : login_cookies_of(conn, conn->http->head);
 	ws_make_client_id(conn);
 	const char *deflate = answer_deflate(conn);

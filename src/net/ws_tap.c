@@ -90,12 +90,12 @@ static void tap_tell(struct conn *conn, struct frame *frame)
 
 static void tap_open(struct conn *conn)
 {
-	static const struct observer_config config = {.format = FORMAT_MARKDOWN,
+	static const struct observer_config config = {.encoder = &mirror_encoder,
+		.format = FORMAT_MARKDOWN,
 		.deltas = DELTAS_TEXT,
 		.client_id = "",
 		.sub = "",
-		.role = "admin",
-		.is_tap = true};
+		.role = "admin"};
 	conn->tap = xcalloc(1, sizeof(*conn->tap));
 	list_init(&conn->tap->viewers);
 	conn->tap->by_number = hash_create();

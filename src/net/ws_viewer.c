@@ -108,7 +108,8 @@ static void begin(struct conn *viewer)
 {
 	struct ws_socket *ws = viewer->ws;
 	conn_hold_session(viewer, viewer->carrier->session);
-	ws->config = (struct observer_config){.format = FORMAT_MARKDOWN,
+	ws->config = (struct observer_config){.encoder = &websocket_encoder,
+		.format = FORMAT_MARKDOWN,
 		.client_id = ws->client_id,
 		.sub = viewer->grant->sub,
 		.role = role_name(viewer->grant->role),

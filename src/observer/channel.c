@@ -17,65 +17,29 @@ void channel_finish(struct channel *channel)
 	buffer_finish(&channel->open_html);
 }
 
-static void drop_state_frames(struct channel *channel)
-{
-	for (int i = 0; i < 2; i++) {
-		frame_unref(channel->state_frames[i]);
-		channel->state_frames[i] = NULL;
-	}
-}
-
 void channel_end_tick(struct channel *channel)
 {
-	for (size_t i = 0; i < sizeof(channel->shared) / sizeof(channel->shared[0]); i++) {
-		frame_unref(channel->shared[i].frame);
-		channel->shared[i].frame = NULL;
-	}
-	drop_state_frames(channel);
+	shared_drop(channel);
 }
 
-struct frame *channel_find_frame(const struct channel *channel, const struct frame_key *key)
+struct connected_frame channel_now(const struct channel *channel)
 {
-	for (size_t i = 0; i < sizeof(channel->shared) / sizeof(channel->shared[0]); i++) {
-		if (channel->shared[i].frame && channel->shared[i].from == key->from &&
-			channel->shared[i].to == key->to &&
-			channel->shared[i].format == key->format &&
-			channel->shared[i].hides == key->hides &&
-			channel->shared[i].style == key->style) {
-			return channel->shared[i].frame;
-		}
+	struct connected_frame now = {
+		.session_id = session_log_id(channel->log),
+		.labels.title = "",
+		.epoch = session_log_epoch(channel->log),
+		.max_seq = channel->max_seq,
+		.status = channel->status,
+		.last_prompt_id = channel->last_prompt_id,
+		.last_prompt_seq = channel->last_prompt_seq,
+		.agent_state = *channel->agent_state,
+		.first_seq = session_log_first_seq(channel->log),
+		.log = session_log_number(channel->log),
+	};
+	if (channel->get_labels) {
+		channel->get_labels(channel->log, &now.labels);
 	}
-	return NULL;
-}
-
-struct frame *channel_find_next(const struct channel *channel, struct frame_key *key, unsigned hide)
-{
-	for (size_t i = 0; i < sizeof(channel->shared) / sizeof(channel->shared[0]); i++) {
-		if (channel->shared[i].frame && channel->shared[i].from == key->from &&
-			channel->shared[i].max_seq == channel->max_seq &&
-			channel->shared[i].format == key->format &&
-			channel->shared[i].hide == hide && channel->shared[i].style == key->style) {
-			key->to = channel->shared[i].to;
-			key->hides = channel->shared[i].hides;
-			return channel->shared[i].frame;
-		}
-	}
-	return NULL;
-}
-
-void channel_keep_frame(
-	struct channel *channel, const struct frame_key *key, unsigned hide, struct frame *frame)
-{
-	size_t i = channel->shared_next++ % (sizeof(channel->shared) / sizeof(channel->shared[0]));
-	frame_unref(channel->shared[i].frame);
-	channel->shared[i].frame = frame_ref(frame);
-	channel->shared[i].from = key->from;
-	channel->shared[i].to = key->to;
-	channel->shared[i].format = key->format;
-	channel->shared[i].hides = key->hides;
-	channel->shared[i].style = key->style;
-	channel->shared[i].hide = hide;
-	channel->shared[i].max_seq = channel->max_seq;
+	return now;
 }
 
 uint64_t observer_cursor(const struct observer *observer)
@@ -93,20 +57,51 @@ void channel_wake(struct channel *channel)
 	}
 }
 
-/**
- * Offers a delta or preview to the observers that can see it, other than taps. Takes over the
- * reference.
- */
-static void send_growing(struct channel *channel, enum deltas deltas, uint64_t seq, unsigned hides,
-	struct frame *frame)
+/* Make a frame of an output for an observer, see shared_make(). */
+
+static struct frame *make_delta(const struct observer *o, const void *in)
 {
+	return o->encoder->delta ? o->encoder->delta(o->reader, in) : NULL;
+}
+
+static struct frame *make_preview(const struct observer *o, const void *in)
+{
+	return o->encoder->preview ? o->encoder->preview(o->reader, in) : NULL;
+}
+
+static struct frame *make_activity(const struct observer *o, const void *in)
+{
+	return o->encoder->activity ? o->encoder->activity(o->reader, in, o->hide) : NULL;
+}
+
+static struct frame *make_error(const struct observer *o, const void *in)
+{
+	return observer_error_frame(o, in);
+}
+
+static struct frame *make_gone(const struct observer *o, const void *reason)
+{
+	const char *id = session_log_id(o->channel->log);
+	return o->encoder->gone ? o->encoder->gone(o->reader, id, reason) : NULL;
+}
+
+struct frame *observer_error_frame(const struct observer *o, const struct error_notice *in)
+{
+	return o->encoder->error ? o->encoder->error(o->reader, in) : NULL;
+}
+
+/** Sends a delta or preview to the observers that take it and can see it. */
+static void send_growing(struct channel *channel, enum deltas deltas, const struct open_part *in)
+{
+	uint64_t output = ++channel->outputs;
+	unsigned hides = event_view_hides(&(struct event_view){.type = in->type});
 	list_for_each_safe(link, tmp, &channel->observers) {
-		struct observer *observer = list_entry(link, struct observer, link);
-		if (!observer->is_tap && !(observer->hide & hides)) {
-			observer_offer(observer, deltas, seq, frame);
+		struct observer *o = list_entry(link, struct observer, link);
+		if (!(o->hide & hides) && observer_takes(o, deltas, in->seq)) {
+			observer_write(o, shared_make(o, output, HIDE_NOTHING,
+						  in->is_html ? make_preview : make_delta, in));
 		}
 	}
-	frame_unref(frame);
 }
 
 bool channel_is_hidden_from_some(const struct channel *channel, unsigned hides)
@@ -119,24 +114,16 @@ bool channel_is_hidden_from_some(const struct channel *channel, unsigned hides)
 	return channel->taps > 0; /* what is hidden from viewers at other nodes is not known here */
 }
 
-void channel_send_activity(struct channel *channel, uint64_t seq, unsigned hides,
-	struct frame *frame, struct frame *redacted)
+void channel_send_activity(struct channel *channel, const struct activity *activity)
 {
+	uint64_t output = ++channel->outputs;
 	list_for_each_safe(link, tmp, &channel->observers) {
-		struct observer *observer = list_entry(link, struct observer, link);
-		struct frame *shown = observer->hide & hides ? redacted : frame;
-		if (shown && !observer->is_tap) {
-			observer_offer(observer, DELTAS_NONE, seq, shown);
+		struct observer *o = list_entry(link, struct observer, link);
+		if (observer_takes(o, DELTAS_NONE, activity->seq)) {
+			observer_write(o, shared_make(o, output, o->hide & activity->hides,
+						  make_activity, activity));
 		}
 	}
-	if (channel->taps) {
-		tap_offer(channel, DELTAS_NONE, seq, mirror_activity(seq, hides, frame, redacted));
-	}
-}
-
-static unsigned type_hides(enum event_type type)
-{
-	return event_view_hides(&(struct event_view){.type = type});
 }
 
 /** Makes `seq` the open event; the text of another one before it is dropped. */
@@ -157,11 +144,12 @@ void channel_delta(
 	size_t offset = channel->open_text.len;
 	buffer_append(&channel->open_text, text, len);
 	if (channel->delta_observers[DELTAS_TEXT]) {
-		send_growing(channel, DELTAS_TEXT, seq, type_hides(type),
-			frame_delta(seq, type, offset, text, len));
-	}
-	if (channel->taps) {
-		tap_offer(channel, DELTAS_TEXT, seq, mirror_delta(seq, type, offset, text, len));
+		send_growing(channel, DELTAS_TEXT,
+			&(struct open_part){.seq = seq,
+				.type = type,
+				.offset = offset,
+				.text = text,
+				.len = len});
 	}
 }
 
@@ -172,39 +160,30 @@ void channel_preview(
 	buffer_clear(&channel->open_html);
 	buffer_append(&channel->open_html, html, len);
 	if (channel->delta_observers[DELTAS_HTML]) {
-		send_growing(channel, DELTAS_HTML, seq, type_hides(type),
-			frame_preview(seq, type, html, len));
-	}
-	if (channel->taps) {
-		tap_offer(channel, DELTAS_HTML, seq, mirror_preview(seq, type, html, len));
+		send_growing(channel, DELTAS_HTML,
+			&(struct open_part){.seq = seq,
+				.type = type,
+				.text = html,
+				.len = len,
+				.is_html = true});
 	}
 }
 
-void channel_answer(struct channel *channel, const struct author *author, struct frame *frame)
+void channel_send_error(
+	struct channel *channel, const struct author *author, const struct error_notice *error)
 {
 	list_for_each_safe(link, tmp, &channel->observers) {
-		struct observer *observer = list_entry(link, struct observer, link);
-		if (!observer->is_tap && strcmp(observer->client_id, author->client_id) == 0 &&
-			strcmp(observer->sub, author->sub) == 0) {
-			observer_send(observer, frame_ref(frame));
-		}
+		struct observer *o = list_entry(link, struct observer, link);
+		bool is_its = strcmp(o->client_id, author->client_id) == 0 &&
+			      strcmp(o->sub, author->sub) == 0;
+		observer_send(o, is_its ? observer_error_frame(o, error) : NULL);
 	}
-	frame_unref(frame);
 }
 
 void channel_set_status(struct channel *channel, const struct session_status *status)
 {
 	channel->status = *status;
-	drop_state_frames(channel);
-}
-
-struct frame *channel_state_frame(struct channel *channel, unsigned hide)
-{
-	struct frame **frame = &channel->state_frames[(hide & HIDE_TOOLS) != 0];
-	if (!*frame) {
-		*frame = frame_state(&channel->status, hide);
-	}
-	return *frame;
+	channel->status_output = ++channel->outputs;
 }
 
 void channel_send_state(struct channel *channel)
@@ -214,38 +193,39 @@ void channel_send_state(struct channel *channel)
 	}
 }
 
-static void dismiss_all(
-	struct channel *channel, struct frame *frame, unsigned code, const char *reason)
+/** Closes all observers, each after a last frame (`make` NULL: without). */
+static void dismiss_all(struct channel *channel, unsigned code, const char *reason,
+	struct frame *(*make)(const struct observer *o, const void *in), const void *in)
 {
+	uint64_t output = ++channel->outputs;
 	list_for_each_safe(link, tmp, &channel->observers) {
-		observer_dismiss(list_entry(link, struct observer, link), frame, code, reason);
-	}
-	if (frame) {
+		struct observer *o = list_entry(link, struct observer, link);
+		struct frame *frame = make ? shared_make(o, output, HIDE_NOTHING, make, in) : NULL;
+		observer_dismiss(o, frame, code, reason);
 		frame_unref(frame);
 	}
 }
 
 void channel_gone(struct channel *channel, const char *reason)
 {
-	dismiss_all(
-		channel, frame_session_gone(session_log_id(channel->log), reason), 4404, reason);
+	dismiss_all(channel, 4404, reason, make_gone, reason);
 }
 
 void channel_taken_back(struct channel *channel)
 {
-	struct frame *frame = frame_error(
-		"storage_failed", "the session could not be stored; try again later", NULL, NULL);
-	dismiss_all(channel, frame, 1011, "storage_failed");
+	const struct error_notice error = {.code = "storage_failed",
+		.message = "the session could not be stored; try again later"};
+	dismiss_all(channel, 1011, "storage_failed", make_error, &error);
 }
 
 void channel_moved(struct channel *channel)
 {
-	dismiss_all(channel, NULL, 1001, SESSION_MOVED);
+	dismiss_all(channel, 1001, SESSION_MOVED, NULL, NULL);
 }
 
 void channel_close(struct channel *channel, unsigned code, const char *reason)
 {
-	dismiss_all(channel, NULL, code, reason);
+	dismiss_all(channel, code, reason, NULL, NULL);
 }
 
 size_t channel_count_behind(const struct channel *channel)

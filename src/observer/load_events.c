@@ -52,6 +52,8 @@ void load_page_fill(const struct channel *channel, const struct load_plan *plan,
 		.epoch = session_log_epoch(channel->log),
 		.is_prompting = channel->status.is_prompting,
 		.reset = plan->reset,
+		.is_newest = plan->is_newest,
+		.from = plan->from,
 	};
 }
 

@@ -1,8 +1,5 @@
 #include "observer_internal.h"
 
-#include "holdfast/ds.h"
-#include "holdfast/sse.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -21,14 +18,32 @@ static void set_live(struct observer *o, bool live)
 		return;
 	}
 	o->is_live = live;
-	if (o->is_tap) {
-		tap_count(o);
-	} else {
-		o->channel->delta_observers[o->deltas] += live ? 1 : (size_t)-1;
-	}
+	channel_count_live(o);
 }
 
 static void handle_turn(struct turn *turn);
+
+static void send_connected(struct observer *o, int64_t expires_ms)
+{
+	const struct channel *ch = o->channel;
+	struct connected_frame now = channel_now(ch);
+	now.client_id = o->client_id;
+	now.role = o->role;
+	now.expires_ms = expires_ms;
+	now.hide = o->hide;
+	if (ch->open_seq > ch->max_seq) {
+		now.text = (struct open_part){.seq = ch->open_seq,
+			.type = ch->open_type,
+			.text = ch->open_text.data,
+			.len = ch->open_text.len};
+		now.html = (struct open_part){.seq = ch->open_seq,
+			.type = ch->open_type,
+			.text = ch->open_html.data,
+			.len = ch->open_html.len,
+			.is_html = true};
+	}
+	observer_send(o, o->encoder->connected ? o->encoder->connected(o->reader, &now) : NULL);
+}
 
 struct observer *observer_create(struct channel *channel, const struct observer_config *config,
 	const struct observer_socket_ops *ops, void *socket)
@@ -37,47 +52,25 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	o->channel = channel;
 	o->ops = ops;
 	o->socket = socket;
+	o->encoder = config->encoder;
+	o->reader = config->reader;
 	o->client_id = xstrdup(config->client_id);
 	o->sub = xstrdup(config->sub);
 	o->hide = config->hide;
 	o->role = config->role;
 	o->format = config->format;
 	o->deltas = config->deltas;
-	o->is_sse = config->is_sse;
-	o->is_ds = config->is_ds;
-	o->is_tap = config->is_tap;
 	turn_init(&o->turn, handle_turn);
 	list_append(&channel->observers, &o->link);
-	if (o->is_tap) {
-		/*
-		 * The welcome and the cursor are set in one step, so that no event comes in
-		 * between.
-		 */
-		observer_send(o, tap_welcome(channel));
+	if (!o->encoder->is_node) {
+		channel_presence_changed(channel);
+	}
+	send_connected(o, config->expires_ms);
+	if (o->encoder->is_node) {
+		/* In one step with `connected`, so that no event comes in between. */
 		o->cursor = channel->max_seq;
 		set_live(o, true);
-		return o;
 	}
-	channel_presence_changed(channel);
-	struct session_labels labels = {.title = ""};
-	if (channel->get_labels) {
-		channel->get_labels(channel->log, &labels);
-	}
-	observer_send(o, frame_connected(&(struct connected_frame){
-				 .session_id = session_log_id(channel->log),
-				 .labels = labels,
-				 .client_id = o->client_id,
-				 .role = config->role,
-				 .expires_ms = config->expires_ms,
-				 .hide = config->hide,
-				 .epoch = session_log_epoch(channel->log),
-				 .max_seq = channel->max_seq,
-				 .status = channel->status,
-				 .last_prompt_id = channel->last_prompt_id,
-				 .last_prompt_seq = channel->last_prompt_seq,
-				 .agent_state = *channel->agent_state,
-				 .first_seq = session_log_first_seq(channel->log),
-			 }));
 	return o;
 }
 
@@ -142,29 +135,10 @@ void observer_dismiss(struct observer *o, struct frame *frame, unsigned code, co
 	list_remove(&o->link);
 	observer_presence_finish(o);
 	o->is_dismissed = true;
-	if (frame && !o->is_tap) {
+	if (frame) {
 		o->ops->write(o->socket, frame);
 	}
 	o->ops->close(o->socket, code, reason);
-}
-
-void observer_offer(struct observer *o, enum deltas deltas, uint64_t seq, struct frame *frame)
-{
-	bool wants = deltas == DELTAS_NONE || deltas == o->deltas ||
-		     (deltas == DELTAS_HTML && o->has_previews);
-	if (!o->is_live || !wants) {
-		return;
-	}
-	bool takes = !o->outbox_count && o->ops->is_writable(o->socket);
-	if (deltas == DELTAS_TEXT && (!takes || o->skip_delta_seq == seq)) {
-		/*
-		 * A text with a gap is useless: once one delta is left out, all later ones of that
-		 * event are.
-		 */
-		o->skip_delta_seq = seq;
-	} else if (takes) {
-		o->ops->write(o->socket, frame);
-	}
 }
 
 /* --- events --- */
@@ -188,37 +162,35 @@ static unsigned hidden_among(const struct observer *o, struct event **events, si
 	return hides;
 }
 
-static unsigned style_of(const struct observer *o)
-{
-	return o->is_tap ? 3 : (unsigned)o->is_sse + o->is_ds;
-}
-
+/** `frame` is borrowed; NULL: the events mean nothing to the client. */
 static void write_live(struct observer *o, const struct frame_key *key, struct frame *frame)
 {
 	o->cursor = key->to;
 	metrics_add(o->channel->metrics, METRIC_EVENTS_DELIVERED, key->to - key->from + 1);
-	o->ops->write(o->socket, frame);
+	if (frame) {
+		o->ops->write(o->socket, frame);
+	}
 }
 
 static void send_live(struct observer *o, struct event **events, size_t count)
 {
-	struct channel *ch = o->channel;
+	struct frame_key key;
 	check_order(o, events, count);
-	unsigned hides = hidden_among(o, events, count);
-	struct frame_key key = {
-		events[0]->seq, events[count - 1]->seq, o->format, hides, style_of(o)};
-	struct frame *frame = channel_find_frame(ch, &key);
+	shared_begin(o, &key);
+	key.from = events[0]->seq;
+	key.to = events[count - 1]->seq;
+	key.hides = hidden_among(o, events, count);
+	struct frame *frame = shared_find(o, &key);
 	if (frame) {
 		write_live(o, &key, frame);
 		return;
 	}
-	frame = o->is_tap  ? tap_events(ch, events, count)
-		: o->is_ds ? ds_events(events, count, o->format, hides)
-		: o->is_sse
-			? sse_events(events, count, o->format, hides, session_log_epoch(ch->log))
-			: frame_events(events, count, o->format, hides, ch->max_seq,
-				  ch->status.is_prompting);
-	channel_keep_frame(ch, &key, o->hide, frame);
+	const struct connected_frame now = channel_now(o->channel);
+	const struct live_events live = {events, count, o->format, key.hides, &now};
+	frame = o->encoder->events ? o->encoder->events(o->reader, &live) : NULL;
+	if (frame) {
+		shared_keep(o, &key, frame);
+	}
 	write_live(o, &key, frame);
 	frame_unref(frame);
 }
@@ -249,7 +221,7 @@ static void become_live(struct observer *o, bool knows_open)
 	o->is_loading = false;
 	o->skip_delta_seq = knows_open ? 0 : o->channel->open_seq;
 	o->state_due = true;
-	o->live_due = o->is_sse;
+	o->live_due = o->encoder->live != NULL;
 	set_live(o, true);
 	if (o->deltas == DELTAS_HTML && o->channel->joined) {
 		o->channel->joined(o->channel->joined_arg);
@@ -267,20 +239,6 @@ static void end_load(struct observer *o)
 }
 
 /**
- * Makes the frame of a page. An event stream that begins with the newest page is told the position
- * before that page, from which a client continues that has seen nothing of it.
- */
-static struct frame *page_frame(const struct observer *o, const struct loaded_frame *page)
-{
-	uint64_t from = o->load.plan.from - 1;
-	if (o->is_ds) {
-		return ds_events(page->events, page->count, page->format, page->hide);
-	}
-	return o->is_sse ? sse_loaded(page, o->load.plan.is_newest ? &from : NULL)
-			 : frame_events_loaded(page);
-}
-
-/**
  * Sends one page of a load. A newest page makes the observer live even if events were committed
  * during its read; these follow as live events.
  */
@@ -294,10 +252,6 @@ static void send_page(struct observer *o, struct event **events, size_t count)
 	load_page_fill(o->channel, plan, events, count, &page);
 	page.format = o->format;
 	page.hide = o->hide;
-	if (page.reset && o->is_ds) {
-		observer_dismiss(o, NULL, OBSERVER_PRUNED, "the position was pruned");
-		return;
-	}
 	uint64_t last = count ? events[count - 1]->seq : plan->from - 1;
 	if (plan->to_end) {
 		o->cursor = plan->from - 1;
@@ -307,10 +261,9 @@ static void send_page(struct observer *o, struct event **events, size_t count)
 			page.open = open_part(o);
 		}
 	}
-	struct frame *frame = page_frame(o, &page);
+	struct frame *frame = o->encoder->page ? o->encoder->page(o->reader, &page) : NULL;
 	metrics_add(o->channel->metrics, METRIC_EVENTS_DELIVERED, count);
-	o->ops->write(o->socket, frame);
-	frame_unref(frame);
+	observer_write(o, frame);
 	if (plan->to_end && (plan->is_newest || last == page.max_seq)) {
 		become_live(o, last == page.max_seq);
 	} else if (plan->to_end && o->load.follow) {
@@ -347,6 +300,28 @@ static bool is_behind(const struct observer *o)
 	return next < session_log_first_seq(o->channel->log);
 }
 
+/** Answers a load with an error, or closes the observer: events cannot be read. */
+static void handle_unread(struct observer *o)
+{
+	struct session_log *log = o->channel->log;
+	if (o->is_loading && !o->encoder->is_one_way) {
+		end_load(o);
+		struct refusal refusal = {0};
+		refuse_events_read(&refusal, log);
+		metrics_refused(o->channel->metrics, refusal.code, LIMIT_NONE);
+		observer_send(o, observer_error_frame(
+					 o, &(struct error_notice){refusal.code, refusal.message,
+						    "load_events", &refusal.detail}));
+		observer_pump(o); /* the load that was interrupted, and live events since then */
+		return;
+	}
+	const struct error_notice error = {.code = "storage_failed",
+		.message = storage_text(session_log_storage(log), STORAGE_EVENTS)};
+	struct frame *frame = o->encoder->is_one_way ? observer_error_frame(o, &error) : NULL;
+	observer_dismiss(o, frame, 1011, "the events cannot be read");
+	frame_unref(frame);
+}
+
 static void handle_read(void *arg, int status, struct event **events, size_t count)
 {
 	struct observer *o = arg;
@@ -359,21 +334,8 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		observer_pump(o);
 	} else if (is_behind(o)) {
 		observer_pump(o);
-	} else if (o->is_loading && !o->is_sse) {
-		end_load(o);
-		struct refusal refusal = {0};
-		refuse_events_read(&refusal, o->channel->log);
-		metrics_refused(o->channel->metrics, refusal.code, LIMIT_NONE);
-		observer_send(o,
-			frame_error(refusal.code, refusal.message, "load_events", &refusal.detail));
-		observer_pump(o); /* the load that was interrupted, and live events since then */
 	} else {
-		const char *why =
-			storage_text(session_log_storage(o->channel->log), STORAGE_EVENTS);
-		struct frame *frame =
-			o->is_sse ? frame_error("storage_failed", why, NULL, NULL) : NULL;
-		observer_dismiss(o, frame, 1011, "the events cannot be read");
-		frame_unref(frame);
+		handle_unread(o);
 	}
 }
 
@@ -403,13 +365,17 @@ static void fetch(struct observer *o, const struct log_page *page)
 	}
 }
 
-/** The client's position was pruned: begins a load of the newest page, with a reset. */
-static void start_anew(struct observer *o)
+/**
+ * The client's position was pruned: begins a load of the newest page, with a reset. Returns false if
+ * the observer is closed instead.
+ */
+static bool start_anew(struct observer *o)
 {
 	struct channel *ch = o->channel;
-	if (o->is_tap) {
-		observer_dismiss(o, NULL, 1001, "the node was too far behind");
-		return;
+	metrics_add(ch->metrics, METRIC_RESETS_PRUNED, 1);
+	if (o->encoder->lost_code) {
+		observer_dismiss(o, NULL, o->encoder->lost_code, o->encoder->lost_reason);
+		return false;
 	}
 	uint64_t next = o->is_loading ? o->load.plan.from : o->cursor + 1;
 	struct load_request load = {
@@ -418,16 +384,18 @@ static void start_anew(struct observer *o)
 					session_log_first_seq(ch->log), ch->max_seq),
 		.limit = load.limit,
 		.gaps = o->load.gaps};
-	metrics_add(ch->metrics, METRIC_RESETS_PRUNED, 1);
 	o->is_loading = true;
 	set_live(o, false);
+	return true;
 }
 
 static void step_load(struct observer *o)
 {
 	struct load_plan *plan = &o->load.plan;
 	if (is_behind(o) && plan->to_end && !plan->is_newest) {
-		start_anew(o);
+		if (!start_anew(o)) {
+			return;
+		}
 	} else if (is_behind(o)) {
 		plan->from = session_log_first_seq(o->channel->log); /* a shorter page */
 	}
@@ -446,8 +414,10 @@ static void step_live(struct observer *o)
 		start_anew(o);
 		return;
 	}
-	struct frame_key key = {.from = o->cursor + 1, .format = o->format, .style = style_of(o)};
-	struct frame *frame = channel_find_next(o->channel, &key, o->hide);
+	struct frame_key key;
+	shared_begin(o, &key);
+	key.from = o->cursor + 1;
+	struct frame *frame = shared_find_next(o, &key);
 	if (frame) {
 		write_live(o, &key, frame);
 		return;
@@ -461,24 +431,37 @@ static void step_live(struct observer *o)
 	fetch(o, &page);
 }
 
+static struct frame *make_state(const struct observer *o, const void *in)
+{
+	const struct connected_frame now = channel_now(o->channel);
+	return o->encoder->state ? o->encoder->state(o->reader, &now, o->hide) : NULL;
+}
+
 /** Sends the current state, once however often it has changed since. */
 static void step_state(struct observer *o)
 {
 	o->state_due = false;
-	if (o->is_tap) {
-		tap_write(o, tap_state(o->channel));
-	} else {
-		o->ops->write(o->socket, channel_state_frame(o->channel, o->hide));
+	observer_write(o,
+		shared_make(o, o->channel->status_output, o->hide & HIDE_TOOLS, make_state, NULL));
+	if (o->ops->state_changed) {
+		o->ops->state_changed(o->socket);
 	}
 }
 
-/** Tells an event stream that it is up to date. */
+/** Tells a node of what has changed without an event. */
+static void step_about(struct observer *o)
+{
+	const struct connected_frame now = channel_now(o->channel);
+	o->about_due = false;
+	observer_write(o, o->encoder->about(o->reader, &now));
+}
+
+/** Tells a client that it is up to date. */
 static void step_told_live(struct observer *o)
 {
-	struct frame *frame = sse_live(session_log_epoch(o->channel->log), o->channel->max_seq);
+	const struct connected_frame now = channel_now(o->channel);
 	o->live_due = false;
-	o->ops->write(o->socket, frame);
-	frame_unref(frame);
+	observer_write(o, o->encoder->live(o->reader, &now));
 }
 
 static bool has_work(const struct observer *o)
@@ -540,8 +523,7 @@ void observer_pump(struct observer *o)
 		} else if (o->state_due) {
 			step_state(o);
 		} else if (o->about_due) {
-			o->about_due = false;
-			tap_write(o, tap_about(o->channel));
+			step_about(o);
 		} else {
 			step_told_live(o);
 		}
@@ -572,10 +554,14 @@ void observer_load(struct observer *o, const struct load_request *load)
 		.follow = load->follow,
 		.gaps = load->gaps,
 	};
-	if (o->is_sse && !next.plan.is_newest) {
+	if (o->encoder->is_one_way && !next.plan.is_newest) {
 		next.limit = ch->limits->load_max; /* load.limit is only for the newest page */
 	}
 	load_count(ch->metrics, load, &next.plan);
+	if (next.plan.reset && o->encoder->lost_code) {
+		observer_dismiss(o, NULL, o->encoder->lost_code, o->encoder->lost_reason);
+		return;
+	}
 	if (next.plan.to_end) {
 		o->is_interrupted = false;
 	} else if (o->is_loading && o->load.plan.to_end) {

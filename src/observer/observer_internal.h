@@ -3,8 +3,6 @@
 
 #include "holdfast/observer.h"
 
-#include "tap.h"
-
 /** A load that is being answered. */
 struct load {
 	struct load_plan plan;
@@ -23,9 +21,8 @@ struct observer {
 	enum event_format format;
 	enum deltas deltas;
 	unsigned hide;
-	bool is_sse;
-	bool is_ds;
-	bool is_tap;
+	const struct encoder *encoder;
+	void *reader; /* belongs to the socket */
 	bool has_previews; /* of a tap: viewers at its node want previews */
 	const char *role;
 	char *name; /* NULL: none */
@@ -38,7 +35,7 @@ struct observer {
 	uint64_t skip_delta_seq; /* a delta of this event was left out, and so are later ones */
 
 	bool state_due; /* the state has changed, or the observer has become live */
-	bool live_due; /* of an event stream: it has become live, and has not been told */
+	bool live_due; /* it has become live, and has not been told */
 	bool about_due; /* of a tap: something has changed without an event */
 
 	bool is_loading; /* `load` is being answered */
@@ -59,15 +56,20 @@ struct observer {
 };
 
 /**
- * Sends a provisional frame if the observer is live, wants such frames (DELTAS_NONE: all do) and
- * its socket takes it now; otherwise the frame is left out. The frame is borrowed.
+ * Whether to send the observer a provisional output now: it is live, wants such outputs (DELTAS_NONE:
+ * all do), and its socket takes it. If not, the output is left out.
  */
-void observer_offer(
-	struct observer *observer, enum deltas deltas, uint64_t seq, struct frame *frame);
+bool observer_takes(struct observer *observer, enum deltas deltas, uint64_t seq);
+/** Sends a frame at once. Takes over the reference; NULL: nothing. */
+void observer_write(struct observer *observer, struct frame *frame);
 /** Sends the state to a live observer, at once or when its socket takes it. */
 void observer_tell_state(struct observer *observer);
-/** The current `state` frame, borrowed; made once for all observers that see the same of it. */
-struct frame *channel_state_frame(struct channel *channel, unsigned hide);
+/** Makes a frame of an error; NULL: the observer gets none. */
+struct frame *observer_error_frame(const struct observer *observer, const struct error_notice *in);
+/** Describes the session as it is now, without what is of a single client. */
+struct connected_frame channel_now(const struct channel *channel);
+/** Updates the channel's counts for an observer that has become live, or has ceased to be. */
+void channel_count_live(struct observer *observer);
 /** Drops all answers in the outbox. */
 void outbox_drop(struct observer *observer);
 /** Sends the first answer in the outbox. */
@@ -82,26 +84,36 @@ void channel_presence_changed(struct channel *channel);
 void channel_presence_finish(struct channel *channel);
 void observer_presence_finish(struct observer *observer);
 
-/** The key of a frame of live events; observers that are due the same events share the frame. */
-struct frame_key {
-	uint64_t from;
-	uint64_t to;
-	enum event_format format;
-	unsigned hides;
-	unsigned
-		style; /* 0: for a WebSocket, 1: for a stream, 2: for one of Durable Streams, 3: for a node */
-};
-
-struct frame *channel_find_frame(const struct channel *channel, const struct frame_key *key);
+/* shared.c */
+/** Fills in what the observer's next frame depends on, but for from, to and hides. */
+static inline void shared_begin(const struct observer *observer, struct frame_key *ret)
+{
+	const struct encoder_places *places = observer->encoder->places;
+	ret->encoder = observer->encoder;
+	ret->max_seq = observer->channel->max_seq;
+	ret->format = observer->format;
+	ret->is_shared = !places || places->get(observer->reader, ret->place);
+}
 /**
- * Finds the next frame of an observer without looking at the events, if it has been made for
- * another observer with the same position (`key->from`), format, style and `hide`. Fills in the
- * rest of `key`. Returns NULL if there is none.
+ * Finds a frame with this key; the observer is then at the place behind it. Returns NULL if there is
+ * none. Borrowed, until the next frame is kept.
  */
-struct frame *channel_find_next(
-	const struct channel *channel, struct frame_key *key, unsigned hide);
-/** Adds a frame, and a reference to it; `hide` is that of the observer that it was made for. */
-void channel_keep_frame(
-	struct channel *channel, const struct frame_key *key, unsigned hide, struct frame *frame);
+struct frame *shared_find(struct observer *observer, const struct frame_key *key);
+/**
+ * Finds the next events of an observer without looking at them, if a frame has been made for another
+ * one from the same position (`key->from`) that sees the same. Fills in the rest of `key`. Otherwise
+ * like shared_find().
+ */
+struct frame *shared_find_next(struct observer *observer, struct frame_key *key);
+/** Keeps a frame that was just made for the observer, if others can use it: adds a reference. */
+void shared_keep(struct observer *observer, const struct frame_key *key, struct frame *frame);
+/** Drops all frames. */
+void shared_drop(struct channel *channel);
+/**
+ * Finds or makes the observer's frame of an output that is no event. `hides` are the HIDE_ bits of
+ * the observer that matter for it. Returns one reference, the caller's; NULL: it gets nothing.
+ */
+struct frame *shared_make(struct observer *observer, uint64_t output, unsigned hides,
+	struct frame *(*make)(const struct observer *observer, const void *in), const void *in);
 
 #endif

@@ -1,4 +1,7 @@
-/* The outbox of an observer: answers that wait for its socket. */
+/*
+ * What an observer's socket is given: the outbox has answers that wait for it, and what is only
+ * provisional never waits.
+ */
 #include "observer_internal.h"
 
 #include <stdlib.h>
@@ -17,7 +20,7 @@ void outbox_drop(struct observer *o)
 
 void observer_send(struct observer *o, struct frame *frame)
 {
-	if (o->is_dismissed) {
+	if (o->is_dismissed || !frame) {
 		frame_unref(frame);
 		return;
 	}
@@ -61,5 +64,34 @@ void outbox_step(struct observer *o)
 	frame_unref(frame);
 	if (!o->outbox_count) {
 		outbox_drop(o);
+	}
+}
+
+/* --- past the outbox --- */
+
+bool observer_takes(struct observer *o, enum deltas deltas, uint64_t seq)
+{
+	bool wants = deltas == DELTAS_NONE || deltas == o->deltas ||
+		     (deltas == DELTAS_HTML && o->has_previews);
+	if (!o->is_live || !wants) {
+		return false;
+	}
+	bool takes = !o->outbox_count && o->ops->is_writable(o->socket);
+	if (deltas == DELTAS_TEXT && (!takes || o->skip_delta_seq == seq)) {
+		/*
+		 * A text with a gap is useless: once one delta is left out, all later ones of that
+		 * event are.
+		 */
+		o->skip_delta_seq = seq;
+		return false;
+	}
+	return takes;
+}
+
+void observer_write(struct observer *o, struct frame *frame)
+{
+	if (frame) {
+		o->ops->write(o->socket, frame);
+		frame_unref(frame);
 	}
 }

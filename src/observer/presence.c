@@ -1,6 +1,6 @@
 /*
- * Presence: who is connected to a session (proto/protocol.md#who-is-here). The frame is made when
- * the first observer that asked for it is due it, and shared. While nobody has asked, a connection
+ * Presence: who is connected to a session (proto/protocol.md#who-is-here). Its data is made when the
+ * first observer that asked for it is due it, and shared. While nobody has asked, a connection
  * that comes or goes costs one comparison.
  */
 #include "observer_internal.h"
@@ -20,24 +20,18 @@
 static const char *const roles[] = {"admin", "controller", "observer", "producer"};
 #define ROLES (sizeof(roles) / sizeof(roles[0]))
 
-static void drop_frames(struct channel *channel)
-{
-	for (int i = 0; i < 2; i++) {
-		frame_unref(channel->presence_frames[i]);
-		channel->presence_frames[i] = NULL;
-	}
-}
-
 void channel_presence_finish(struct channel *channel)
 {
-	drop_frames(channel);
+	buffer_finish(&channel->presence[0]);
+	buffer_finish(&channel->presence[1]);
 }
 
 void channel_presence_changed(struct channel *channel)
 {
 	if (channel->presence_watchers) {
 		channel->presence_version++;
-		drop_frames(channel);
+		channel->presence_output = ++channel->outputs;
+		channel_presence_finish(channel);
 	}
 }
 
@@ -77,7 +71,7 @@ void observer_watch_presence(struct observer *o, bool watches)
 	}
 }
 
-/* --- the frame --- */
+/* --- the data --- */
 
 struct people {
 	const struct observer *named[PEOPLE_MAX];
@@ -104,7 +98,7 @@ static void find_people(const struct channel *channel, bool that_watch, struct p
 {
 	list_for_each(link, &channel->observers) {
 		const struct observer *o = list_entry(link, struct observer, link);
-		if (o->is_tap || (strcmp(o->role, "observer") == 0) != that_watch) {
+		if (o->encoder->is_node || (strcmp(o->role, "observer") == 0) != that_watch) {
 			continue;
 		}
 		if (people->count == PEOPLE_MAX) {
@@ -124,9 +118,9 @@ static void append_roles(struct buffer *out, const struct channel *channel)
 	list_for_each(link, &channel->observers) {
 		const struct observer *o = list_entry(link, struct observer, link);
 		for (size_t i = 0; i < ROLES; i++) {
-			counts[i] += !o->is_tap && strcmp(roles[i], o->role) == 0;
+			counts[i] += !o->encoder->is_node && strcmp(roles[i], o->role) == 0;
 		}
-		all += !o->is_tap;
+		all += !o->encoder->is_node;
 	}
 	buffer_printf(out, "{\"count\":%zu,\"roles\":{", all);
 	const char *comma = "";
@@ -157,23 +151,26 @@ static void append_people(struct buffer *out, const struct people *people)
 	buffer_printf(out, "],\"more\":%s}", people->more ? "true" : "false");
 }
 
-/** The frame, borrowed. An observer from which something is hidden (`hide`) gets no names. */
-static struct frame *presence_frame(struct channel *channel, unsigned hide)
+/** The data, borrowed. An observer from which something is hidden (`hide`) gets no names. */
+static const struct buffer *presence_data(struct channel *channel, unsigned hide)
 {
-	struct frame **frame = &channel->presence_frames[hide != 0];
-	if (!*frame) {
-		struct buffer data = {0};
+	struct buffer *data = &channel->presence[hide != 0];
+	if (!data->len) {
 		struct people people = {.more = hide != 0};
-		append_roles(&data, channel);
+		append_roles(data, channel);
 		if (!hide) {
 			find_people(channel, false, &people);
 			find_people(channel, true, &people);
 		}
-		append_people(&data, &people);
-		*frame = frame_make("presence", data.data, data.len);
-		buffer_finish(&data);
+		append_people(data, &people);
 	}
-	return *frame;
+	return data;
+}
+
+static struct frame *make_presence(const struct observer *o, const void *in)
+{
+	const struct buffer *data = in;
+	return o->encoder->presence ? o->encoder->presence(o->reader, data->data, data->len) : NULL;
 }
 
 void observer_tell_presence(struct observer *o, int64_t now_ms)
@@ -185,5 +182,6 @@ void observer_tell_presence(struct observer *o, int64_t now_ms)
 	int64_t share = (int64_t)(o->channel->presence_watchers * 1000 / FRAMES_PER_SECOND);
 	o->presence_seen = o->channel->presence_version;
 	o->presence_due_ms = now_ms + (share > INTERVAL_MS ? share : INTERVAL_MS);
-	o->ops->write(o->socket, presence_frame(o->channel, o->hide));
+	observer_write(o, shared_make(o, o->channel->presence_output, o->hide != 0, make_presence,
+				  presence_data(o->channel, o->hide)));
 }

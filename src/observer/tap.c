@@ -1,11 +1,17 @@
+/*
+ * A tap is an observer that is another node, on behalf of all who watch the session there
+ * (proto/nodes.md). It is a cursor like any observer, but its encoder (holdfast/mirror.h) says all
+ * that the node needs to serve its viewers, and nothing is hidden from it.
+ */
 #include "observer_internal.h"
 
-void tap_count(struct observer *tap)
+void channel_count_live(struct observer *o)
 {
-	struct channel *channel = tap->channel;
-	size_t change = tap->is_live ? 1 : (size_t)-1;
-	channel->taps += change;
-	channel->delta_observers[DELTAS_HTML] += tap->has_previews ? change : 0;
+	struct channel *channel = o->channel;
+	size_t change = o->is_live ? 1 : (size_t)-1;
+	channel->delta_observers[o->deltas] += change;
+	channel->delta_observers[DELTAS_HTML] += o->has_previews ? change : 0;
+	channel->taps += o->encoder->is_node ? change : 0;
 }
 
 void observer_want_previews(struct observer *tap, bool wanted)
@@ -30,80 +36,9 @@ void channel_tell_about(struct channel *channel)
 	}
 	list_for_each_safe(link, tmp, &channel->observers) {
 		struct observer *tap = list_entry(link, struct observer, link);
-		if (tap->is_tap) {
+		if (tap->encoder->is_node) {
 			tap->about_due = true;
 			observer_pump(tap);
 		}
 	}
-}
-
-void tap_offer(struct channel *channel, enum deltas deltas, uint64_t seq, struct frame *frame)
-{
-	list_for_each_safe(link, tmp, &channel->observers) {
-		struct observer *tap = list_entry(link, struct observer, link);
-		if (tap->is_tap) {
-			observer_offer(tap, deltas, seq, frame);
-		}
-	}
-	frame_unref(frame);
-}
-
-void tap_write(struct observer *tap, struct frame *frame)
-{
-	tap->ops->write(tap->socket, frame);
-	frame_unref(frame);
-}
-
-/* --- frames --- */
-
-static struct connected_frame about(const struct channel *channel)
-{
-	struct connected_frame ret = {
-		.labels.title = "",
-		.epoch = session_log_epoch(channel->log),
-		.max_seq = channel->max_seq,
-		.status = channel->status,
-		.last_prompt_id = channel->last_prompt_id,
-		.last_prompt_seq = channel->last_prompt_seq,
-		.agent_state = *channel->agent_state,
-		.first_seq = session_log_first_seq(channel->log),
-	};
-	if (channel->get_labels) {
-		channel->get_labels(channel->log, &ret.labels);
-	}
-	return ret;
-}
-
-struct frame *tap_welcome(const struct channel *channel)
-{
-	const struct connected_frame now = about(channel);
-	struct open_part text = {0};
-	struct open_part html = {0};
-	if (channel->open_seq > channel->max_seq) {
-		text = (struct open_part){.seq = channel->open_seq,
-			.type = channel->open_type,
-			.text = channel->open_text.data,
-			.len = channel->open_text.len};
-		html.text = channel->open_html.data;
-		html.len = channel->open_html.len;
-	}
-	return mirror_welcome(&now, session_log_number(channel->log), &text, &html);
-}
-
-struct frame *tap_events(const struct channel *channel, struct event **events, size_t count)
-{
-	const struct connected_frame now = about(channel);
-	return mirror_events(&now, events, count);
-}
-
-struct frame *tap_state(const struct channel *channel)
-{
-	const struct connected_frame now = about(channel);
-	return mirror_state(&now);
-}
-
-struct frame *tap_about(const struct channel *channel)
-{
-	const struct connected_frame now = about(channel);
-	return mirror_about(&now);
 }

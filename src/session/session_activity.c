@@ -10,10 +10,9 @@
 
 struct pending_activity {
 	struct pending pending;
-	uint64_t seq;
-	struct frame *frame;
-	unsigned hides; /* tokens that hide one of these get `redacted` */
-	struct frame *redacted; /* NULL: no observer had such a token */
+	struct activity activity; /* without its texts */
+	struct buffer shown;
+	struct buffer redacted; /* empty: no observer had a token that hides it */
 };
 
 /** Appends the data of a notice: enough to show that something waits, never the content. */
@@ -47,15 +46,15 @@ void session_activity_note(void *owner, uint64_t seq, const struct stream_input 
 	append_activity(thought ? NULL : session_state_data(&session->state), &data);
 	struct pending_activity *pending = xcalloc(1, sizeof(*pending));
 	pending->pending.lsn = session->applying_lsn;
-	pending->seq = seq;
-	pending->frame = frame_activity(seq, type, type_len, data.data, data.len);
-	pending->hides = event_view_hides(&(struct event_view){.type = input->type,
+	frames_append_activity(&pending->shown, seq, type, type_len, data.data, data.len);
+	pending->activity.seq = seq;
+	pending->activity.hides = event_view_hides(&(struct event_view){.type = input->type,
 		.type_name = type,
 		.type_len = type_len,
 		.data = input->data,
 		.data_len = input->data_len});
-	if (channel_is_hidden_from_some(&session->channel, pending->hides)) {
-		pending->redacted = frame_activity(seq, type, type_len, NULL, 0);
+	if (channel_is_hidden_from_some(&session->channel, pending->activity.hides)) {
+		frames_append_activity(&pending->redacted, seq, type, type_len, NULL, 0);
 	}
 	list_append(&session->pending_activity, &pending->pending.link);
 	buffer_finish(&data);
@@ -63,8 +62,8 @@ void session_activity_note(void *owner, uint64_t seq, const struct stream_input 
 
 static void free_pending(struct pending_activity *pending)
 {
-	frame_unref(pending->frame);
-	frame_unref(pending->redacted);
+	buffer_finish(&pending->shown);
+	buffer_finish(&pending->redacted);
 	free(pending);
 }
 
@@ -73,8 +72,12 @@ void session_activity_tell(struct session *session, uint64_t lsn)
 	struct pending_activity *pending;
 	while ((pending = session_take_pending(&session->pending_activity, lsn))) {
 		if (!session->has_ended) {
-			channel_send_activity(&session->channel, pending->seq, pending->hides,
-				pending->frame, pending->redacted);
+			struct activity *activity = &pending->activity;
+			activity->shown = pending->shown.data;
+			activity->shown_len = pending->shown.len;
+			activity->redacted = pending->redacted.data;
+			activity->redacted_len = pending->redacted.len;
+			channel_send_activity(&session->channel, activity);
 		}
 		free_pending(pending);
 	}

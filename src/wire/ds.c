@@ -2,7 +2,6 @@
 
 #include "holdfast/bytes.h"
 #include "holdfast/json_text.h"
-#include "holdfast/sse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,9 +12,6 @@
 #define CURSOR_MS    20000
 /* Most intervals that a client is moved ahead: an hour. */
 #define CURSOR_JITTER 180
-
-static const char data_begin[] = "event: data\ndata: ";
-static const char data_end[] = "\n\n";
 
 /* --- offsets --- */
 
@@ -76,52 +72,42 @@ uint64_t ds_cursor_behind(const char *text, int64_t now_ms, unsigned random)
 
 /* --- events --- */
 
-struct frame *ds_events(
-	struct event **events, size_t count, enum event_format format, unsigned hide)
+void ds_append_events(struct buffer *out, struct event **events, size_t count,
+	enum event_format format, unsigned hide)
 {
-	struct buffer out = {0};
-	if (count) {
-		buffer_append_str(&out, data_begin);
-	}
+	buffer_append_char(out, '[');
 	for (size_t i = 0; i < count; i++) {
 		size_t len;
 		const char *json = event_json_for(events[i], format, hide, &len);
-		buffer_append_char(&out, i ? ',' : '[');
-		buffer_append(&out, json, len);
+		if (i) {
+			buffer_append_char(out, ',');
+		}
+		buffer_append(out, json, len);
 	}
-	for (size_t i = sizeof(data_begin) - 1; i < out.len; i++) {
+	buffer_append_char(out, ']');
+}
+
+void ds_append_data(struct buffer *out, struct event **events, size_t count,
+	enum event_format format, unsigned hide)
+{
+	buffer_append_str(out, "event: data\ndata: ");
+	size_t begin = out->len;
+	ds_append_events(out, events, count, format, hide);
+	for (size_t i = begin; i < out->len; i++) {
 		/* Data must be one line; line endings in JSON can only be white space. */
-		char c = out.data[i];
-		out.data[i] = c == '\n' || c == '\r' ? ' ' : c;
+		char c = out->data[i];
+		out->data[i] = c == '\n' || c == '\r' ? ' ' : c;
 	}
-	if (count) {
-		buffer_append_str(&out, "]");
-		buffer_append_str(&out, data_end);
-	}
-	struct frame *frame = sse_text(out.data, out.len);
-	frame->is_ds = true;
-	buffer_finish(&out);
-	return frame;
+	buffer_append_str(out, "\n\n");
 }
 
-const char *ds_events_json(const struct frame *frame, size_t *ret_len)
+void ds_append_control(
+	struct buffer *out, uint64_t epoch, uint64_t seq, uint64_t cursor, bool is_up_to_date)
 {
-	if (!frame_len(frame)) {
-		*ret_len = 2;
-		return "[]";
-	}
-	*ret_len = frame_len(frame) - (sizeof(data_begin) - 1) - (sizeof(data_end) - 1);
-	return frame_text(frame) + sizeof(data_begin) - 1;
-}
-
-struct frame *ds_control(uint64_t epoch, uint64_t seq, uint64_t cursor, bool is_up_to_date)
-{
-	char text[240];
 	char offset[DS_OFFSET_SIZE];
 	ds_offset_write(offset, epoch, seq);
-	int len = snprintf(text, sizeof(text),
+	buffer_printf(out,
 		"event: control\ndata: {\"streamNextOffset\":\"%s\",\"streamCursor\":\"%" PRIu64
 		"\"%s}\n\n",
 		offset, cursor, is_up_to_date ? ",\"upToDate\":true" : "");
-	return sse_text(text, (size_t)len);
 }

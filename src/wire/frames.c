@@ -56,12 +56,17 @@ struct frame *frame_of_text(const char *text, size_t len)
 	return frame;
 }
 
+/* What stands before the type of a frame for clients, and between type and data. */
+static const char before[] = "{\"type\":\"";
+static const char between[] = "\",\"data\":";
+
 static struct frame *begin(const char *type, size_t size_hint)
 {
 	struct frame *frame = begin_text(size_hint + 64);
-	buffer_append_str(&frame->buf, "{\"type\":\"");
+	buffer_append_str(&frame->buf, before);
 	buffer_append_str(&frame->buf, type);
-	buffer_append_str(&frame->buf, "\",\"data\":");
+	buffer_append_str(&frame->buf, between);
+	frame->type_len = strlen(type);
 	return frame;
 }
 
@@ -69,6 +74,36 @@ static struct frame *end(struct frame *frame)
 {
 	buffer_append_char(&frame->buf, '}');
 	return frame;
+}
+
+bool frame_split(const char *text, size_t len, struct frame_parts *ret)
+{
+	const size_t head = sizeof(before) - 1;
+	const size_t gap = sizeof(between) - 1;
+	if (len < head || memcmp(text, before, head) != 0) {
+		return false;
+	}
+	const char *type = text + head;
+	const char *end = memchr(type, '"', len - head);
+	size_t left = end ? (size_t)(text + len - end) : 0;
+	if (left < gap + 2 || memcmp(end, between, gap) != 0 || text[len - 1] != '}') {
+		return false;
+	}
+	*ret = (struct frame_parts){type, (size_t)(end - type), end + gap, left - gap - 1};
+	return true;
+}
+
+struct frame_parts frame_parts(const struct frame *frame)
+{
+	const char *text = frame_text(frame);
+	struct frame_parts parts = {"", 0, "", 0};
+	if (!frame->type_len) {
+		frame_split(text, frame_len(frame), &parts);
+		return parts;
+	}
+	size_t data = sizeof(before) - 1 + frame->type_len + sizeof(between) - 1;
+	return (struct frame_parts){text + sizeof(before) - 1, frame->type_len, text + data,
+		frame_len(frame) - data - 1};
 }
 
 static void put_name(struct buffer *out, const char *name)
@@ -260,16 +295,14 @@ struct frame *frame_preview(uint64_t seq, enum event_type type, const char *html
 	return end(frame);
 }
 
-struct frame *frame_activity(
-	uint64_t seq, const char *type, size_t type_len, const char *data, size_t len)
+void frames_append_activity(struct buffer *out, uint64_t seq, const char *type, size_t type_len,
+	const char *data, size_t len)
 {
-	struct frame *frame = begin("activity", len + 96);
-	buffer_printf(&frame->buf, "{\"seq\":%llu,\"type\":", (unsigned long long)seq);
-	buffer_append_json(&frame->buf, type, type_len);
-	buffer_append_str(&frame->buf, data ? ",\"data\":" : ",\"redacted\":true,\"data\":{");
-	buffer_append(&frame->buf, data, data ? len : 0);
-	buffer_append_str(&frame->buf, data ? "}" : "}}");
-	return end(frame);
+	buffer_printf(out, "{\"seq\":%llu,\"type\":", (unsigned long long)seq);
+	buffer_append_json(out, type, type_len);
+	buffer_append_str(out, data ? ",\"data\":" : ",\"redacted\":true,\"data\":{");
+	buffer_append(out, data, data ? len : 0);
+	buffer_append_str(out, data ? "}" : "}}");
 }
 
 static const char *shown_status(const char *status, bool is_prompting, unsigned hide)

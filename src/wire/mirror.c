@@ -136,88 +136,104 @@ static struct mirror_part part_of_queue(const struct session_status *status, str
 	return (struct mirror_part){queue->data, queue->len};
 }
 
-struct frame *mirror_welcome(const struct connected_frame *about, uint64_t log,
-	const struct open_part *text, const struct open_part *html)
+static struct frame *make_welcome(void *reader, const struct connected_frame *in)
 {
 	struct buffer out = {0};
 	struct buffer queue = {0};
-	const struct mirror_part parts[] = {part_of_text(about->status.usage),
-		part_of_queue(&about->status, &queue), {text->text, text->len},
-		{html->text, html->len}};
+	const struct mirror_part parts[] = {part_of_text(in->status.usage),
+		part_of_queue(&in->status, &queue), {in->text.text, in->text.len},
+		{in->html.text, in->html.len}};
 	begin(&out, MIRROR_WELCOME);
-	put_about(&out, about);
-	put_open(&out, text->seq, text->type);
-	put_number(&out, "log", log);
+	put_about(&out, in);
+	put_open(&out, in->text.seq, in->text.type);
+	put_number(&out, "log", in->log);
 	struct frame *frame = end_frame(&out, parts, 4);
 	buffer_finish(&queue);
 	return frame;
 }
 
-struct frame *mirror_events(
-	const struct connected_frame *about, struct event **events, size_t count)
+static struct frame *make_events(void *reader, const struct live_events *in)
 {
 	struct buffer out = {0};
 	struct buffer lines = {0};
-	for (size_t i = 0; i < count; i++) {
-		event_append_line(events[i], &lines);
+	for (size_t i = 0; i < in->count; i++) {
+		event_append_line(in->events[i], &lines);
 	}
 	begin(&out, MIRROR_EVENTS);
-	put_about(&out, about);
-	put_number(&out, "events", count);
+	put_about(&out, in->now);
+	put_number(&out, "events", in->count);
 	struct frame *frame = end_frame(&out, &(struct mirror_part){lines.data, lines.len}, 1);
 	buffer_finish(&lines);
 	return frame;
 }
 
-struct frame *mirror_about(const struct connected_frame *about)
+static struct frame *make_about(void *reader, const struct connected_frame *now)
 {
 	struct buffer out = {0};
 	begin(&out, MIRROR_ABOUT);
-	put_about(&out, about);
+	put_about(&out, now);
 	return end_frame(&out, NULL, 0);
 }
 
-struct frame *mirror_state(const struct connected_frame *about)
+static struct frame *make_state(void *reader, const struct connected_frame *now, unsigned hide)
 {
 	struct buffer out = {0};
 	struct buffer queue = {0};
 	const struct mirror_part parts[] = {
-		part_of_text(about->status.usage), part_of_queue(&about->status, &queue)};
+		part_of_text(now->status.usage), part_of_queue(&now->status, &queue)};
 	begin(&out, MIRROR_STATE);
-	put_about(&out, about);
+	put_about(&out, now);
 	struct frame *frame = end_frame(&out, parts, 2);
 	buffer_finish(&queue);
 	return frame;
 }
 
-struct frame *mirror_delta(
-	uint64_t seq, enum event_type type, size_t offset, const char *text, size_t len)
+static struct frame *make_delta(void *reader, const struct open_part *in)
 {
 	struct buffer out = {0};
 	begin(&out, MIRROR_DELTA);
-	put_open(&out, seq, type);
-	put_number(&out, "offset", offset);
-	return end_frame(&out, &(struct mirror_part){text, len}, 1);
+	put_open(&out, in->seq, in->type);
+	put_number(&out, "offset", in->offset);
+	return end_frame(&out, &(struct mirror_part){in->text, in->len}, 1);
 }
 
-struct frame *mirror_preview(uint64_t seq, enum event_type type, const char *html, size_t len)
+static struct frame *make_preview(void *reader, const struct open_part *in)
 {
 	struct buffer out = {0};
 	begin(&out, MIRROR_PREVIEW);
-	put_open(&out, seq, type);
-	return end_frame(&out, &(struct mirror_part){html, len}, 1);
+	put_open(&out, in->seq, in->type);
+	return end_frame(&out, &(struct mirror_part){in->text, in->len}, 1);
 }
 
-struct frame *mirror_activity(
-	uint64_t seq, unsigned hides, const struct frame *frame, const struct frame *redacted)
+/** The viewers get one of two frames: what they may see is not known here. */
+static struct frame *make_activity(void *reader, const struct activity *in, unsigned hide)
 {
 	struct buffer out = {0};
-	const struct mirror_part parts[] = {part_of_frame(frame), part_of_frame(redacted)};
+	struct frame *shown = frame_make("activity", in->shown, in->shown_len);
+	struct frame *redacted =
+		in->redacted ? frame_make("activity", in->redacted, in->redacted_len) : NULL;
+	const struct mirror_part parts[] = {part_of_frame(shown), part_of_frame(redacted)};
 	begin(&out, MIRROR_ACTIVITY);
-	put_number(&out, "seq", seq);
-	put_number(&out, "hides", hides);
-	return end_frame(&out, parts, 2);
+	put_number(&out, "seq", in->seq);
+	put_number(&out, "hides", in->hides);
+	struct frame *frame = end_frame(&out, parts, 2);
+	frame_unref(shown);
+	frame_unref(redacted);
+	return frame;
 }
+
+const struct encoder mirror_encoder = {
+	.is_node = true,
+	.lost_code = 1001,
+	.lost_reason = "the node was too far behind",
+	.connected = make_welcome,
+	.events = make_events,
+	.delta = make_delta,
+	.preview = make_preview,
+	.activity = make_activity,
+	.state = make_state,
+	.about = make_about,
+};
 
 struct frame *mirror_answer(uint64_t viewer, const struct frame *frame)
 {

@@ -130,12 +130,11 @@ static void put_event(struct buffer *out, struct event *event, enum event_format
 	put_data(out, json, len);
 }
 
-struct frame *sse_events(struct event **events, size_t count, enum event_format format,
-	unsigned hide, uint64_t epoch)
+static struct frame *make_events(void *reader, const struct live_events *in)
 {
-	struct frame *frame = begin(320 * count);
-	for (size_t i = 0; i < count; i++) {
-		put_event(&frame->buf, events[i], format, hide, epoch);
+	struct frame *frame = begin(320 * in->count);
+	for (size_t i = 0; i < in->count; i++) {
+		put_event(&frame->buf, in->events[i], in->format, in->hide, in->now->epoch);
 	}
 	return end(frame);
 }
@@ -148,25 +147,69 @@ static void put_reset(struct buffer *out, const struct loaded_frame *page)
 		(unsigned long long)page->first_kept_seq, (unsigned long long)page->max_seq);
 }
 
+/* --- frames of sockets --- */
+
+static bool is_error(const struct frame_parts *parts)
+{
+	return parts->type_len == 5 && memcmp(parts->type, "error", 5) == 0;
+}
+
+struct frame *sse_frame(struct frame *frame)
+{
+	if (frame->is_sse) {
+		return frame;
+	}
+	if (frame->sse) {
+		return frame->sse;
+	}
+	const struct frame_parts parts = frame_parts(frame);
+	frame->sse = begin(parts.type_len + parts.data_len + 32);
+	struct buffer *out = &frame->sse->buf;
+	if (is_error(&parts)) { /* EventSource has its own event named "error" */
+		put_event_name(out, "ended", 5);
+	} else {
+		put_event_name(out, parts.type, parts.type_len);
+	}
+	put_data(out, parts.data, parts.data_len);
+	return end(frame->sse);
+}
+
+/** A frame of a WebSocket in its form for a stream. Takes over the reference. */
+static struct frame *stream_of(struct frame *frame)
+{
+	struct frame *stream = frame ? frame_ref(sse_frame(frame)) : NULL;
+	frame_unref(frame);
+	return stream;
+}
+
+static struct frame *make_delta(void *reader, const struct open_part *in)
+{
+	return stream_of(websocket_encoder.delta(reader, in));
+}
+
+static struct frame *make_preview(void *reader, const struct open_part *in)
+{
+	return stream_of(websocket_encoder.preview(reader, in));
+}
+
+/* --- pages --- */
+
 /** The unfinished text, as the same event that its continuation will use. */
 static void put_open(struct buffer *out, const struct open_part *open)
 {
-	struct frame *frame =
-		open->is_html ? frame_preview(open->seq, open->type, open->text, open->len)
-			      : frame_delta(open->seq, open->type, 0, open->text, open->len);
-	struct frame *shown = sse_frame(frame);
-	buffer_append(out, frame_text(shown), frame_len(shown));
+	struct frame *frame = open->is_html ? make_preview(NULL, open) : make_delta(NULL, open);
+	buffer_append(out, frame_text(frame), frame_len(frame));
 	frame_unref(frame);
 }
 
-struct frame *sse_loaded(const struct loaded_frame *page, const uint64_t *from)
+static struct frame *make_page(void *reader, const struct loaded_frame *page)
 {
 	struct frame *frame = begin(320 * page->count + page->open.len);
 	if (page->reset) {
 		put_reset(&frame->buf, page);
 	}
-	if (from) {
-		put_position(&frame->buf, page->epoch, *from);
+	if (page->is_newest) {
+		put_position(&frame->buf, page->epoch, page->from - 1);
 		buffer_append_char(&frame->buf, '\n');
 	}
 	for (size_t i = 0; i < page->count; i++) {
@@ -178,12 +221,12 @@ struct frame *sse_loaded(const struct loaded_frame *page, const uint64_t *from)
 	return end(frame);
 }
 
-struct frame *sse_live(uint64_t epoch, uint64_t max_seq)
+static struct frame *make_live(void *reader, const struct connected_frame *now)
 {
 	struct frame *frame = begin(96);
 	buffer_printf(&frame->buf,
 		"event: live\ndata: {\"epoch\":\"%016llx\",\"max_seq\":%llu}\n\n",
-		(unsigned long long)epoch, (unsigned long long)max_seq);
+		(unsigned long long)now->epoch, (unsigned long long)now->max_seq);
 	return end(frame);
 }
 
@@ -208,49 +251,46 @@ struct frame *sse_comment(void)
 	return end(frame);
 }
 
-/* --- frames of sockets --- */
+/* --- the encoder --- */
 
-/** Splits `{"type":"…","data":…}`, the form of all frames. Returns the data. */
-static const char *take_apart(
-	const struct frame *frame, const char **ret_type, size_t *ret_type_len, size_t *ret_len)
+static struct frame *make_connected(void *reader, const struct connected_frame *in)
 {
-	static const char before[] = "{\"type\":\"";
-	static const char between[] = "\",\"data\":";
-	*ret_type = frame_text(frame) + sizeof(before) - 1;
-	const char *end = memchr(*ret_type, '"', frame_len(frame) - (sizeof(before) - 1));
-	*ret_type_len = (size_t)(end - *ret_type);
-	const char *data = end + sizeof(between) - 1;
-	*ret_len = frame_len(frame) - (size_t)(data - frame_text(frame)) - 1;
-	return data;
+	return stream_of(websocket_encoder.connected(reader, in));
 }
 
-static bool is_type(const char *type, size_t len, const char *name)
+static struct frame *make_activity(void *reader, const struct activity *in, unsigned hide)
 {
-	return len == strlen(name) && memcmp(type, name, len) == 0;
+	return stream_of(websocket_encoder.activity(reader, in, hide));
 }
 
-struct frame *sse_frame(struct frame *frame)
+static struct frame *make_state(void *reader, const struct connected_frame *now, unsigned hide)
 {
-	const char *type;
-	size_t type_len;
-	size_t len;
-	if (frame->is_sse) {
-		return frame;
-	}
-	if (frame->sse) {
-		return frame->sse;
-	}
-	const char *data = take_apart(frame, &type, &type_len, &len);
-	frame->sse = begin(type_len + len + 32);
-	struct buffer *out = &frame->sse->buf;
-	if (is_type(type, type_len, "error")) { /* EventSource has its own event named "error" */
-		put_event_name(out, "ended", 5);
-	} else {
-		put_event_name(out, type, type_len);
-	}
-	put_data(out, data, len);
-	return end(frame->sse);
+	return stream_of(websocket_encoder.state(reader, now, hide));
 }
+
+static struct frame *make_error(void *reader, const struct error_notice *in)
+{
+	return stream_of(websocket_encoder.error(reader, in));
+}
+
+static struct frame *make_gone(void *reader, const char *session_id, const char *reason)
+{
+	return stream_of(websocket_encoder.gone(reader, session_id, reason));
+}
+
+const struct encoder sse_encoder = {
+	.is_one_way = true,
+	.connected = make_connected,
+	.page = make_page,
+	.events = make_events,
+	.live = make_live,
+	.delta = make_delta,
+	.preview = make_preview,
+	.activity = make_activity,
+	.state = make_state,
+	.error = make_error,
+	.gone = make_gone,
+};
 
 /* --- gzip --- */
 

@@ -231,7 +231,8 @@ void witness_watch(struct life *life)
 	struct load_request load = {
 		.from = LOAD_AFTER, .seq = life->shown_count, .limit = 50, .follow = true};
 	life->observer = observer_create(session_channel(life->session),
-		&(struct observer_config){.format = FORMAT_MARKDOWN,
+		&(struct observer_config){.encoder = &websocket_encoder,
+			.format = FORMAT_MARKDOWN,
 			.deltas = DELTAS_TEXT,
 			.client_id = "w",
 			.sub = ""},

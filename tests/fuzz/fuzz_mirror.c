@@ -37,7 +37,7 @@ static void check_events(struct mirror_message *message)
 static void check_about(const struct mirror_message *message)
 {
 	struct mirror_message again;
-	struct frame *frame = mirror_about(&message->about);
+	struct frame *frame = mirror_encoder.about(NULL, &message->about);
 	fuzz_check(mirror_read(frame_text(frame), frame_len(frame), &again) == 0,
 		"what was read can be written");
 	fuzz_check(again.about.epoch == message->about.epoch, "the epoch is what it was");

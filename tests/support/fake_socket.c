@@ -200,7 +200,8 @@ void fake_socket_open(struct fake_socket *s, struct channel *channel, enum delta
 	*s = (struct fake_socket){
 		.channel = channel, .deltas = deltas, .budget = SIZE_MAX, .frames = json_array()};
 	s->observer = observer_create(channel,
-		&(struct observer_config){.format = FORMAT_MARKDOWN,
+		&(struct observer_config){.encoder = &websocket_encoder,
+			.format = FORMAT_MARKDOWN,
 			.deltas = deltas,
 			.client_id = "client",
 			.sub = ""},

@@ -58,10 +58,12 @@ static void assert_session(const struct mirror_message *message)
 
 static void the_session_is_told_whole(void **state)
 {
-	const struct open_part text = {
+	struct connected_frame now = session;
+	now.log = 77;
+	now.text = (struct open_part){
 		.seq = 10, .type = EVENT_AGENT_THOUGHT, .text = "a\n\"b\"", .len = 5};
-	const struct open_part html = {.text = "<p>", .len = 3};
-	struct frame *frame = mirror_welcome(&session, 77, &text, &html);
+	now.html = (struct open_part){.text = "<p>", .len = 3};
+	struct frame *frame = mirror_encoder.connected(NULL, &now);
 	struct mirror_message message = must_read(frame);
 	assert_int_equal(message.type, MIRROR_WELCOME);
 	assert_session(&message);
@@ -75,7 +77,7 @@ static void the_session_is_told_whole(void **state)
 	mirror_finish(&message);
 	frame_unref(frame);
 
-	frame = mirror_about(&session);
+	frame = mirror_encoder.about(NULL, &session);
 	message = must_read(frame);
 	assert_int_equal(message.type, MIRROR_ABOUT);
 	assert_session(&message);
@@ -88,7 +90,7 @@ static void what_is_not_there_is_not_told(void **state)
 {
 	const struct connected_frame bare = {
 		.labels.title = "", .epoch = 1, .first_seq = 1, .status.status = "idle"};
-	struct frame *frame = mirror_state(&bare);
+	struct frame *frame = mirror_encoder.state(NULL, &bare, HIDE_NOTHING);
 	struct mirror_message message = must_read(frame);
 	assert_int_equal(message.type, MIRROR_STATE);
 	assert_null(message.about.last_prompt_id);
@@ -98,8 +100,7 @@ static void what_is_not_there_is_not_told(void **state)
 	mirror_finish(&message);
 	frame_unref(frame);
 
-	const struct open_part none = {0};
-	frame = mirror_welcome(&bare, 1, &none, &none);
+	frame = mirror_encoder.connected(NULL, &bare);
 	message = must_read(frame);
 	assert_int_equal(message.seq, 0);
 	assert_part(&message, 2, "");
@@ -118,10 +119,16 @@ static struct event *note(uint64_t seq)
 		.data_len = 11});
 }
 
+static struct frame *told(struct event **events, size_t count)
+{
+	return mirror_encoder.events(NULL,
+		&(struct live_events){events, count, FORMAT_MARKDOWN, HIDE_NOTHING, &session});
+}
+
 static void events_come_as_they_are(void **state)
 {
 	struct event *events[] = {note(8), note(9)};
-	struct frame *frame = mirror_events(&session, events, 2);
+	struct frame *frame = told(events, 2);
 	struct mirror_message message = must_read(frame);
 	assert_int_equal(message.type, MIRROR_EVENTS);
 	assert_session(&message);
@@ -161,7 +168,7 @@ static int take_all(const struct frame *frame)
 static void a_byte_that_is_wrong_in_an_event_is_seen(void **state)
 {
 	struct event *events[] = {note(9)};
-	struct frame *frame = mirror_events(&session, events, 1);
+	struct frame *frame = told(events, 1);
 	assert_int_equal(take_all(frame), 0);
 	char *line = memchr(frame_text(frame), '\n', frame_len(frame));
 	size_t len = frame_len(frame) - (size_t)(line + 1 - frame_text(frame));
@@ -188,7 +195,11 @@ static void a_byte_that_is_wrong_in_an_event_is_seen(void **state)
 
 static void what_grows_is_told_as_text(void **state)
 {
-	struct frame *frame = mirror_delta(10, EVENT_AGENT_MESSAGE, 7, "{\n}", 3);
+	struct frame *frame = mirror_encoder.delta(NULL, &(struct open_part){.seq = 10,
+								 .type = EVENT_AGENT_MESSAGE,
+								 .offset = 7,
+								 .text = "{\n}",
+								 .len = 3});
 	struct mirror_message message = must_read(frame);
 	assert_int_equal(message.type, MIRROR_DELTA);
 	assert_int_equal(message.offset, 7);
@@ -196,30 +207,32 @@ static void what_grows_is_told_as_text(void **state)
 	mirror_finish(&message);
 	frame_unref(frame);
 
-	frame = mirror_preview(10, EVENT_AGENT_MESSAGE, "", 0);
+	frame = mirror_encoder.preview(
+		NULL, &(struct open_part){
+			      .seq = 10, .type = EVENT_AGENT_MESSAGE, .text = "", .is_html = true});
 	message = must_read(frame);
 	assert_int_equal(message.type, MIRROR_PREVIEW);
 	assert_part(&message, 0, "");
 	mirror_finish(&message);
 	frame_unref(frame);
 
-	struct frame *shown = frame_activity(11, "tool_call", 9, "{}", 2);
-	struct frame *redacted = frame_activity(11, "tool_call", 9, NULL, 0);
-	frame = mirror_activity(11, HIDE_TOOLS, shown, redacted);
+	struct activity activity = {
+		.seq = 11, .hides = HIDE_TOOLS, .shown = "{\"a\":1}", .shown_len = 7};
+	frame = mirror_encoder.activity(NULL, &activity, HIDE_NOTHING);
 	message = must_read(frame);
 	assert_int_equal(message.type, MIRROR_ACTIVITY);
 	assert_int_equal(message.hides, HIDE_TOOLS);
-	assert_int_equal(message.parts[0].len, frame_len(shown));
-	assert_memory_equal(message.parts[1].text, frame_text(redacted), frame_len(redacted));
-	mirror_finish(&message);
-	frame_unref(frame);
-	frame = mirror_activity(11, HIDE_TOOLS, shown, NULL);
-	message = must_read(frame);
+	assert_part(&message, 0, "{\"type\":\"activity\",\"data\":{\"a\":1}}");
 	assert_int_equal(message.parts[1].len, 0);
 	mirror_finish(&message);
 	frame_unref(frame);
-	frame_unref(redacted);
-	frame_unref(shown);
+	activity.redacted = "{}";
+	activity.redacted_len = 2;
+	frame = mirror_encoder.activity(NULL, &activity, HIDE_NOTHING);
+	message = must_read(frame);
+	assert_part(&message, 1, "{\"type\":\"activity\",\"data\":{}}");
+	mirror_finish(&message);
+	frame_unref(frame);
 }
 
 static struct mirror_message must_read_text(const struct buffer *text)
@@ -383,7 +396,7 @@ static void the_longest_title_is_told(void **state)
 	memset(title, 1, sizeof(title) - 1);
 	title[sizeof(title) - 1] = '\0';
 	about.labels.title = title;
-	struct frame *frame = mirror_about(&about);
+	struct frame *frame = mirror_encoder.about(NULL, &about);
 	struct mirror_message message = must_read(frame);
 	assert_string_equal(message.about.labels.title, title);
 	mirror_finish(&message);

@@ -59,6 +59,27 @@ static void a_frame_is_one_event_and_made_once(void **state)
 	frame_unref(frame);
 }
 
+static void only_what_has_the_form_of_a_frame_is_split(void **state)
+{
+	struct frame_parts parts;
+	static const char good[] = "{\"type\":\"state\",\"data\":{}}";
+	assert_true(frame_split(good, sizeof(good) - 1, &parts));
+	assert_true(parts.type_len == 5 && memcmp(parts.type, "state", 5) == 0);
+	assert_true(parts.data_len == 2 && memcmp(parts.data, "{}", 2) == 0);
+	for (size_t len = 0; len < sizeof(good) - 2; len++) {
+		assert_false(frame_split(good, len, &parts));
+	}
+	static const char *const wrong[] = {"", "x", "{\"type\":\"state", "{\"type\":\"state\"}",
+		"{\"type\":\"state\",\"data\":}", "{\"type\": \"state\",\"data\":{}}",
+		"{\"type\":\"state\",\"data\":{}]"};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_false(frame_split(wrong[i], strlen(wrong[i]), &parts));
+		struct frame *frame = frame_of_text(wrong[i], strlen(wrong[i]));
+		assert_text(sse_frame(frame), "event: \ndata: \n\n");
+		frame_unref(frame);
+	}
+}
+
 static struct event *make_event(uint64_t seq, const char *type, const char *data)
 {
 	struct event_view view = {.seq = seq,
@@ -75,7 +96,9 @@ static void events_have_their_ids_types_and_json(void **state)
 {
 	struct event *events[] = {make_event(1, "turn_end", "{}"),
 		make_event(2, "x-own", "{\"type\":\"z\"}"), make_event(3, "tool_call", "{}")};
-	struct frame *frame = sse_events(events, 3, FORMAT_MARKDOWN, HIDE_TOOLS, 0x1f);
+	const struct connected_frame now = {.epoch = 0x1f, .max_seq = 3};
+	struct frame *frame = sse_encoder.events(
+		NULL, &(struct live_events){events, 3, FORMAT_MARKDOWN, HIDE_TOOLS, &now});
 	assert_text(frame,
 		"id: 000000000000001f-1\nevent: turn_end\n"
 		"data: {\"seq\":1,\"type\":\"turn_end\",\"ts\":7,\"data\":{}}\n\n"
@@ -90,14 +113,19 @@ static void events_have_their_ids_types_and_json(void **state)
 		.max_seq = 3,
 		.events = events,
 		.count = 1,
+		.is_newest = true,
+		.from = 1,
 		.open = {.seq = 4, .type = EVENT_AGENT_MESSAGE, .text = "a\nb", .len = 3}};
-	frame = sse_loaded(&page, &(uint64_t){0});
+	frame = sse_encoder.page(NULL, &page);
 	assert_text(frame,
 		"event: reset\ndata: {\"reason\":\"pruned\",\"epoch\":\"000000000000001f\",\"first_seq\":1,\"max_seq\":3}\n\n"
 		"id: 000000000000001f-0\n\n"
 		"id: 000000000000001f-1\nevent: turn_end\n"
 		"data: {\"seq\":1,\"type\":\"turn_end\",\"ts\":7,\"data\":{}}\n\n"
 		"event: delta\ndata: {\"seq\":4,\"type\":\"agent_message\",\"offset\":0,\"text\":\"a\\nb\"}\n\n");
+	frame_unref(frame);
+	frame = sse_encoder.live(NULL, &now);
+	assert_text(frame, "event: live\ndata: {\"epoch\":\"000000000000001f\",\"max_seq\":3}\n\n");
 	frame_unref(frame);
 	for (size_t i = 0; i < 3; i++) {
 		event_unref(events[i]);
@@ -206,22 +234,20 @@ static void events_of_durable_streams(void **state)
 {
 	struct event *events[] = {
 		make_event(1, "turn_end", "{}"), make_event(2, "tool_call", "{}")};
-	size_t len;
-	struct frame *frame = ds_events(events, 2, FORMAT_MARKDOWN, HIDE_TOOLS);
-	assert_text(frame,
+	struct buffer text = {0};
+	ds_append_data(&text, events, 2, FORMAT_MARKDOWN, HIDE_TOOLS);
+	assert_string_equal(buffer_cstr(&text),
 		"event: data\ndata: [{\"seq\":1,\"type\":\"turn_end\",\"ts\":7,\"data\":{}},"
 		"{\"seq\":2,\"type\":\"tool_call\",\"ts\":7,\"redacted\":true,\"data\":{}}]\n\n");
-	const char *json = ds_events_json(frame, &len);
-	assert_true(json[0] == '[' && json[len - 1] == ']' && len == frame_len(frame) - 20);
-	frame_unref(frame);
-	frame = ds_events(NULL, 0, FORMAT_MARKDOWN, HIDE_NOTHING);
-	assert_int_equal(frame_len(frame), 0);
-	assert_memory_equal(ds_events_json(frame, &len), "[]", 2);
-	frame_unref(frame);
-	frame = ds_control(0x1f, 2, 7, true);
-	assert_text(frame,
+	buffer_clear(&text);
+	ds_append_events(&text, events, 1, FORMAT_MARKDOWN, HIDE_TOOLS);
+	assert_string_equal(
+		buffer_cstr(&text), "[{\"seq\":1,\"type\":\"turn_end\",\"ts\":7,\"data\":{}}]");
+	buffer_clear(&text);
+	ds_append_control(&text, 0x1f, 2, 7, true);
+	assert_string_equal(buffer_cstr(&text),
 		"event: control\ndata: {\"streamNextOffset\":\"000000000000001f_0000000000000002\",\"streamCursor\":\"7\",\"upToDate\":true}\n\n");
-	frame_unref(frame);
+	buffer_finish(&text);
 	for (size_t i = 0; i < 2; i++) {
 		event_unref(events[i]);
 	}
@@ -232,6 +258,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(positions_are_ids_and_numbers_and_nothing_else),
 		cmocka_unit_test(a_frame_is_one_event_and_made_once),
+		cmocka_unit_test(only_what_has_the_form_of_a_frame_is_split),
 		cmocka_unit_test(events_have_their_ids_types_and_json),
 		cmocka_unit_test(offsets_and_cursors),
 		cmocka_unit_test(events_of_durable_streams),

@@ -254,6 +254,15 @@ static struct prompt_queue *queue_of(const char *first, const char *second)
 	return two;
 }
 
+static struct frame *activity(uint64_t seq, const char *type, const char *data)
+{
+	struct buffer shown = {0};
+	frames_append_activity(&shown, seq, type, strlen(type), data, data ? strlen(data) : 0);
+	struct frame *frame = frame_make("activity", shown.data, shown.len);
+	buffer_finish(&shown);
+	return frame;
+}
+
 static void frames_are_as_the_golden_ones(void **state)
 {
 	static const char tests[] = "{\"message\":\"Then the tests\",\"prompt_id\":\"p-2\","
@@ -304,9 +313,8 @@ static void frames_are_as_the_golden_ones(void **state)
 		{"connected.new_session.json", frame_connected(&fresh), false},
 		{"delta.json", frame_delta(4, EVENT_AGENT_MESSAGE, 10, "o\n- thr", 7), false},
 		{"preview.json", frame_preview(4, EVENT_AGENT_MESSAGE, html, strlen(html)), false},
-		{"activity.file.json", frame_activity(6, "file_read", 9, path, strlen(path)),
-			false},
-		{"activity.redacted.json", frame_activity(5, "tool_call", 9, NULL, 0), false},
+		{"activity.file.json", activity(6, "file_read", path), false},
+		{"activity.redacted.json", activity(5, "tool_call", NULL), false},
 		{"connected.hide.json", frame_connected(&hiding), false},
 		{"state.hide.json", frame_state(&waiting, HIDE_TOOLS), false},
 		{"state.json", frame_state(&waiting, HIDE_NOTHING), false},
