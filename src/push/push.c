@@ -1,11 +1,10 @@
 /*
  * Decides which push messages are sent, and when.
  *
- * Messages wait in a queue, with at most one for each login and session: the newest. A few senders,
- * each on a thread of its own, take those that are due, but never two of the same login and session
- * at once, so that the newer one arrives last. A message that is no longer true by then, or whose
- * login has ended, is dropped. One that a push service refuses for the moment goes back into the
- * queue.
+ * Messages wait in a queue, with at most one for each login and session: the newest. Senders
+ * (sender.h) get those that are due, but never two of the same login and session at once, so that
+ * the newer one arrives last. A message that is no longer true by then, or whose login has ended,
+ * is dropped. One that a push service refuses for the moment goes back into the queue.
  */
 #include "push_internal.h"
 #include "push_queue.h"
@@ -16,7 +15,7 @@
 #include "holdfast/diag.h"
 #include "holdfast/hash.h"
 #include "holdfast/hide.h"
-#include "holdfast/worker.h"
+#include "holdfast/sender.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
@@ -27,13 +26,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define SENDERS      4
 #define ATTEMPTS_MAX 6
 /* How long a push service keeps a message for a device that is off (RFC 8030, section 5.2). */
 #define TTL_S 86400
 /* How long the signed Authorization header is valid. */
 #define PROOF_S     (12 * 3600)
-#define RETRY_MAX_S 3600
 #define TOPIC_BYTES 24 /* 32 characters: RFC 8030, section 5.4 */
 
 /** The values of a session's `status`, and `over`; they are also sent to the page. */
@@ -42,17 +39,11 @@ static const char *const news_names[] = {[NEWS_RUNNING] = "running",
 	[NEWS_IDLE] = "idle",
 	[NEWS_OVER] = "over"};
 
-struct sender {
-	struct push *push;
-	struct worker *worker; /* NULL: it has ended */
-	struct push_message *message; /* NULL: the sender is free */
-	/* Input and results of the thread. */
-	struct post_url url;
+/** A message that a sender has. */
+struct sending {
+	struct push_message *message;
 	struct push_target target;
 	char *topic;
-	int64_t now_s;
-	int result; /* of post_send() */
-	int64_t retry_s;
 };
 
 struct push {
@@ -62,8 +53,7 @@ struct push {
 	struct hash *busy; /* sessions that are not idle: struct busy */
 	struct push_shown shown;
 	struct push_queue queue;
-	struct sender senders[SENDERS];
-	uv_timer_t timer; /* for the next message that is due */
+	struct senders senders;
 	int stop_fd;
 };
 
@@ -129,56 +119,41 @@ static void drop_older(struct push *push, const char *login, const char *session
 
 /* --- on a sender's thread --- */
 
-static int seal(struct sender *sender, struct buffer *body)
+static int seal(const struct sending *sending, struct buffer *body)
 {
 	struct push_seed seed;
 	struct buffer text = {0};
-	buffer_printf(&text, "{\"session\":\"%s\",\"kind\":\"%s\"", sender->message->session,
-		news_names[sender->message->news]);
-	if (sender->message->question) {
-		buffer_append_member(&text, "question", sender->message->question);
+	const struct push_message *message = sending->message;
+	buffer_printf(&text, "{\"session\":\"%s\",\"kind\":\"%s\"", message->session,
+		news_names[message->news]);
+	if (message->question) {
+		buffer_append_member(&text, "question", message->question);
 	}
 	buffer_append_char(&text, '}');
 	int r = RAND_bytes((unsigned char *)&seed, sizeof(seed)) == 1 ? 0 : -EIO;
-	r = r < 0 ? r : push_encrypt(&sender->target, &seed, text.data, text.len, body);
+	r = r < 0 ? r : push_encrypt(&sending->target, &seed, text.data, text.len, body);
 	OPENSSL_cleanse(&seed, sizeof(seed));
 	buffer_finish(&text);
 	return r;
 }
 
-static void handle_run(void *arg)
+static int make(
+	void *owner, const struct sender *sender, struct buffer *headers, struct buffer *body)
 {
-	struct sender *sender = arg;
-	const struct push *push = sender->push;
-	struct buffer body = {0};
-	struct buffer headers = {0};
-	buffer_printf(&headers,
+	const struct push *push = owner;
+	const struct sending *sending = sender->message;
+	buffer_printf(headers,
 		"Content-Type: application/octet-stream\r\nContent-Encoding: aes128gcm\r\nTTL: %d\r\nUrgency: %s\r\nTopic: %s\r\nAuthorization: ",
-		TTL_S, sender->message->news == NEWS_WAITING ? "high" : "normal", sender->topic);
-	int r = seal(sender, &body);
+		TTL_S, sending->message->news == NEWS_WAITING ? "high" : "normal", sending->topic);
+	int r = seal(sending, body);
 	r = r < 0 ? r
 		  : push_authorize(push->key, sender->url.origin, push->config.contact,
-			    sender->now_s + PROOF_S, &headers);
-	buffer_append_str(&headers, "\r\n");
-	if (r == 0) {
-		r = post_send(&(struct post){.addresses = push->config.rules->addresses,
-				      .address_count = push->config.rules->address_count,
-				      .tls = push->tls,
-				      .url = &sender->url,
-				      .headers = buffer_cstr(&headers),
-				      .body = &body,
-				      .timeout_ms = push->config.limits->push_ms,
-				      .stop_fd = push->stop_fd},
-			sender->now_s, &sender->retry_s);
-	}
-	sender->result = r;
-	buffer_finish(&body);
-	buffer_finish(&headers);
+			    sender->now_s + PROOF_S, headers);
+	buffer_append_str(headers, "\r\n");
+	return r;
 }
 
 /* --- sending --- */
-
-static void send_due(struct push *push);
 
 static int64_t push_now_ms(const struct push *push)
 {
@@ -192,31 +167,27 @@ static bool is_worth_another(int result)
 	       (result < 0 && result != -EACCES && result != -EINVAL);
 }
 
-/**
- * The pause before the next attempt: doubled with each, and at least what the push service asks
- * for.
- */
+/** The pause before the next attempt: at least what the push service asks for. */
 static int64_t pause_ms(
-	const struct push *push, const struct push_message *message, int64_t retry_s)
+	const struct push *push, const struct push_message *message, const struct sender *sender)
 {
-	int64_t pause = push->config.limits->push_retry_ms << (message->attempts - 1);
-	int64_t wanted = (retry_s < RETRY_MAX_S ? retry_s : RETRY_MAX_S) * 1000;
+	int64_t pause =
+		sender_pause_ms(message->attempts, push->config.limits->push_retry_ms, INT64_MAX);
+	int64_t wanted = sender_wanted_ms(sender);
 	return pause > wanted ? pause : wanted;
 }
 
 /** Logs a failure, without the URL and the login, which are secret. */
-static void tell_failed(const struct sender *sender)
+static void log_failure(const struct sender *sender)
 {
-	char answer[32];
-	int result = sender->result;
-	snprintf(answer, sizeof(answer), "answer %d", result);
-	diag(DIAG_WARN, "a push message to %s failed: %s", sender->url.host,
-		result == -EACCES ? "the host has no address in the internet (--push-address)"
-		: result < 0      ? strerror(-result)
-				  : answer);
+	char why[SENDER_DESCRIPTION_SIZE];
+	sender_describe(
+		sender->result, "the host has no address in the internet (--push-address)", why);
+	diag(DIAG_WARN, "a push message to %s failed: %s", sender->url.host, why);
 }
 
-static void take_result(struct push *push, struct sender *sender, struct push_message *message)
+static void handle_result(
+	struct push *push, const struct sender *sender, struct push_message *message)
 {
 	struct metrics *metrics = push->config.metrics;
 	int result = sender->result;
@@ -231,39 +202,24 @@ static void take_result(struct push *push, struct sender *sender, struct push_me
 			drop(push, message);
 			return;
 		}
-		message->due_ms = push_now_ms(push) + pause_ms(push, message, sender->retry_s);
+		message->due_ms = push_now_ms(push) + pause_ms(push, message, sender);
 		push_queue_put(&push->queue, message);
 		return;
 	} else {
 		metrics_add(metrics, METRIC_PUSH_FAILED, 1);
 		if (result != -ECANCELED) {
-			tell_failed(sender);
+			log_failure(sender);
 		}
 	}
 	push_message_destroy(message);
 }
 
-static void end_sender(struct sender *sender)
+static void handle_ended(void *owner, const struct sender *sender, void *message)
 {
-	if (sender->worker) {
-		worker_destroy(sender->worker);
-		sender->worker = NULL;
-	}
-}
-
-static void handle_done(void *arg)
-{
-	struct sender *sender = arg;
-	struct push_message *message = sender->message;
-	sender->message = NULL;
-	free(sender->topic);
-	sender->topic = NULL;
-	take_result(sender->push, sender, message);
-	if (may_send(sender->push)) {
-		send_due(sender->push);
-	} else {
-		end_sender(sender);
-	}
+	struct sending *sending = message;
+	handle_result(owner, sender, sending->message);
+	free(sending->topic);
+	free(sending);
 }
 
 /** Makes the Topic, the same for a login and session, from which the session cannot be guessed. */
@@ -295,6 +251,7 @@ static bool is_true(const struct busy *now, enum push_news news)
 static void begin(struct push *push, struct sender *sender, struct push_message *message)
 {
 	const struct grant *grant;
+	struct push_target target;
 	struct busy now = busy_now(push, message->session);
 	const struct push_subscription *subscription =
 		access_subscription(push->config.access, message->login, &grant);
@@ -302,7 +259,7 @@ static void begin(struct push *push, struct sender *sender, struct push_message 
 		!is_true(&now, message->news) ||
 		!post_url_parse(subscription->endpoint, 0, &sender->url) ||
 		!push_rules_allow(push->config.rules, &sender->url) ||
-		!push_target_read(subscription->p256dh, subscription->auth, &sender->target)) {
+		!push_target_read(subscription->p256dh, subscription->auth, &target)) {
 		drop(push, message);
 		return;
 	}
@@ -314,59 +271,51 @@ static void begin(struct push *push, struct sender *sender, struct push_message 
 		push_shown_remove(&push->shown, message->session, message->login);
 	}
 	message->attempts++;
-	sender->message = message;
-	sender->topic = make_topic(message);
+	struct sending *sending = xcalloc(1, sizeof(*sending));
+	sending->message = message;
+	sending->target = target;
+	sending->topic = make_topic(message);
+	sender->message = sending;
 	sender->now_s = clock_now_ms(push->config.clock) / 1000;
-	worker_start(sender->worker);
+	sender_start(sender);
 }
 
 /** Whether an older message of the same login and session is being sent, and could arrive later. */
 static bool is_blocked(const struct push *push, const struct push_message *message)
 {
 	for (size_t i = 0; i < SENDERS; i++) {
-		const struct push_message *other = push->senders[i].message;
-		if (other && is_same(other, message->login, message->session)) {
+		const struct sending *other = push->senders.sender[i].message;
+		if (other && is_same(other->message, message->login, message->session)) {
 			return true;
 		}
 	}
 	return false;
 }
 
-static struct sender *find_sender(struct push *push)
+static int64_t handle_next(void *owner, struct sender *sender)
 {
-	for (size_t i = 0; i < SENDERS; i++) {
-		if (!push->senders[i].message) {
-			return &push->senders[i];
-		}
-	}
-	return NULL;
-}
-
-static void handle_timer(uv_timer_t *timer)
-{
-	send_due(timer->data);
-}
-
-static void send_due(struct push *push)
-{
-	struct sender *sender;
+	struct push *push = owner;
 	struct push_message *message;
 	struct push_place place = push_queue_begin(&push->queue);
 	while ((message = push_queue_next(&push->queue, &place))) {
 		int64_t wait = message->due_ms - push_now_ms(push);
-		if (!may_send(push) || !(sender = find_sender(push))) {
-			break;
-		}
 		if (wait > 0) {
-			uv_timer_start(&push->timer, handle_timer, (uint64_t)wait, 0);
-			break;
+			return wait;
 		}
 		if (!is_blocked(push, message)) {
 			push_queue_take(&push->queue, message);
 			begin(push, sender, message);
+			return 0;
 		}
 	}
+	return -1;
 }
+
+static const struct sender_ops push_sender_ops = {
+	.next = handle_next,
+	.make = make,
+	.ended = handle_ended,
+};
 
 /* --- news --- */
 
@@ -439,7 +388,7 @@ static void tell(struct push *push, const char *session, enum push_news news)
 	struct telling telling = {push, session, news};
 	access_each_subscription(push->config.access, tell_login, &telling);
 	push_shown_tidy(&push->shown, session, push->config.access);
-	send_due(push);
+	senders_run(&push->senders);
 }
 
 void push_session_changed(struct push *push, const char *session, const char *status,
@@ -543,13 +492,15 @@ int push_create(const struct push_config *config, struct push **ret_push, char *
 	push->busy = hash_create();
 	push_queue_init(&push->queue);
 	push_shown_init(&push->shown);
-	uv_timer_init(config->loop, &push->timer);
-	push->timer.data = push;
-	for (size_t i = 0; i < SENDERS; i++) {
-		struct sender *sender = &push->senders[i];
-		sender->push = push;
-		sender->worker = worker_create(config->loop, handle_run, handle_done, sender);
-	}
+	senders_init(&push->senders, &(struct senders_config){.loop = config->loop,
+					     .life = config->life,
+					     .ops = &push_sender_ops,
+					     .owner = push,
+					     .addresses = config->rules->addresses,
+					     .address_count = config->rules->address_count,
+					     .tls = push->tls,
+					     .timeout_ms = config->limits->push_ms,
+					     .stop_fd = push->stop_fd});
 	*ret_push = push;
 	return 0;
 }
@@ -560,12 +511,7 @@ void push_stop(struct push *push)
 		return;
 	}
 	eventfd_write(push->stop_fd, 1);
-	uv_close((uv_handle_t *)&push->timer, NULL);
-	for (size_t i = 0; i < SENDERS; i++) {
-		if (!push->senders[i].message) {
-			end_sender(&push->senders[i]);
-		}
-	}
+	senders_stop(&push->senders);
 }
 
 void push_destroy(struct push *push)

@@ -9,6 +9,7 @@
 #include "holdfast/diag.h"
 #include "holdfast/line_file.h"
 #include "holdfast/sealed_line.h"
+#include "holdfast/worker.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -6,8 +6,7 @@
 
 #include "holdfast/hash.h"
 #include "holdfast/list.h"
-#include "holdfast/post.h"
-#include "holdfast/worker.h"
+#include "holdfast/sender.h"
 
 /* --- webhook_message.c --- */
 
@@ -78,8 +77,6 @@ void cursors_destroy(struct cursors *cursors);
 
 /* --- webhook_send.c --- */
 
-#define HOOK_SENDERS 4
-
 /** A hook's cursor in a session. */
 struct track {
 	struct list link; /* hook.due, by due_ms; self otherwise */
@@ -96,23 +93,17 @@ struct track {
 	bool is_gone; /* the session is deleted: the track is freed when the sender is done */
 };
 
-/** Delivers one message at a time. */
-struct sender {
-	struct hook *hook;
-	struct worker *worker; /* NULL: it has ended */
-	struct track *track; /* NULL: the sender is free */
+/** What a sender does for a session: it searches the next message, and sends it. */
+struct delivery {
+	struct track *track;
 	struct session *session; /* held while its log is read; NULL: none */
 	struct log_read *read;
 	bool was_cold; /* the log was read from disk */
 	uint64_t seq; /* of the message */
 	enum webhook_kind kind;
 	int64_t ts;
-	/* Input and results of the thread. */
 	struct buffer headers;
 	struct buffer body;
-	int64_t now_s;
-	int result;
-	int64_t retry_s;
 };
 
 /** A URL. */
@@ -125,8 +116,7 @@ struct hook {
 	struct hash *tracks; /* by session */
 	struct list due; /* struct track, by due_ms */
 	size_t behind; /* number of tracks that are due or busy */
-	struct sender senders[HOOK_SENDERS];
-	uv_timer_t timer;
+	struct senders senders;
 	int64_t not_before_ms; /* nothing is sent before, as its Retry-After asked */
 	size_t failing; /* number of sessions whose message failed */
 	bool is_known; /* it is in the file */
@@ -142,6 +132,7 @@ struct webhooks {
 	size_t hook_count;
 };
 
+/** Must be called once hook.url and hook.addresses are known. */
 void hook_init(struct hook *hook, struct webhooks *webhooks);
 void hook_stop(struct hook *hook);
 void hook_finish(struct hook *hook);

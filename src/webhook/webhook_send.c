@@ -1,16 +1,14 @@
 /*
  * Delivers the messages of a hook. Sessions with new events wait in one list, ordered by when they
- * are due, from which a few senders take them. A sender looks for the next event that causes a
- * message, in memory or on disk, sends the message, and puts the session back if more events
- * follow. If a delivery fails, the session is due again after a pause; its later messages wait
+ * are due, from which senders (sender.h) get them. For a sender, the next event that causes a
+ * message is searched in memory or on disk; once the message is sent, the session goes back into
+ * the list if more events follow. If a delivery fails, the session is due again after a pause; its later messages wait
  * behind that one.
  */
 #include "webhook_internal.h"
 
 #include "holdfast/diag.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +17,7 @@
 /* Events without a message after which the cursor is written to the file. */
 #define STORE_EVERY 1000
 /* Fewest attempts before a message that is too old is given up. */
-#define ATTEMPTS_MIN      8
-#define RETRY_AFTER_MAX_S 3600
+#define ATTEMPTS_MIN 8
 
 static void look(struct sender *sender);
 
@@ -123,171 +120,156 @@ static void take_epoch(struct track *track, uint64_t epoch, uint64_t head)
 
 /* --- results --- */
 
-/** Frees the sender. The session goes back into the list if more is to be done. */
-static void release(struct sender *sender, int64_t pause_ms)
+static void free_delivery(struct delivery *delivery)
 {
-	struct track *track = sender->track;
-	struct hook *hook = sender->hook;
-	sender->track = NULL;
+	struct track *track = delivery->track;
 	track->is_busy = false;
-	count_behind(hook, -1);
 	if (track->is_gone) {
 		free_track(track);
-	} else if (track->seq < track->head || pause_ms) {
+	}
+	buffer_finish(&delivery->headers);
+	buffer_finish(&delivery->body);
+	free(delivery);
+}
+
+/** Ends a delivery. The session goes back into the list if more is to be done. */
+static void end_delivery(struct delivery *delivery, int64_t pause_ms)
+{
+	struct track *track = delivery->track;
+	struct hook *hook = track->hook;
+	bool is_gone = track->is_gone;
+	count_behind(hook, -1);
+	free_delivery(delivery);
+	if (!is_gone && (track->seq < track->head || pause_ms)) {
 		put_in(track, hook_now_ms(hook) + pause_ms);
 	}
+}
+
+/** The same for one that has not begun to send: its sender is free again. */
+static void release(struct sender *sender, int64_t pause_ms)
+{
+	struct delivery *delivery = sender->message;
+	sender_release(sender);
+	end_delivery(delivery, pause_ms);
 }
 
 static int64_t pause_ms(const struct track *track)
 {
 	const struct limits *limits = track->hook->webhooks->config.limits;
-	unsigned doubled = track->attempts - 1 < 30 ? track->attempts - 1 : 30;
-	int64_t pause = limits->webhook_retry_ms << doubled;
-	return pause < limits->webhook_retry_max_ms ? pause : limits->webhook_retry_max_ms;
+	return sender_pause_ms(
+		track->attempts, limits->webhook_retry_ms, limits->webhook_retry_max_ms);
 }
 
-/** Describes a failure, without the path of the URL, which may be a secret. */
-static void describe(const struct sender *sender, char ret[160])
+static void describe(const struct sender *sender, char ret[SENDER_DESCRIPTION_SIZE])
 {
-	int result = sender->result;
-	if (result < 0) {
-		snprintf(ret, 160, "%s",
-			result == -EACCES
-				? "the host has no allowed address (see --webhook-address)"
-				: strerror(-result));
-	} else {
-		snprintf(ret, 160, "answer %d", result);
-	}
+	sender_describe(
+		sender->result, "the host has no allowed address (see --webhook-address)", ret);
 }
 
-static void tell_failed(struct sender *sender)
+static void log_given_up(const struct sender *sender, const struct delivery *delivery)
 {
-	char why[160];
-	describe(sender, why);
-	set_failing(sender->track, why);
-}
-
-static void tell_given_up(const struct sender *sender)
-{
-	char why[160];
+	char why[SENDER_DESCRIPTION_SIZE];
 	describe(sender, why);
 	diag(DIAG_WARN, "the webhook at %s is not told of %s in session %s, event %llu: %s",
-		sender->hook->url.host, webhook_kind_name(sender->kind), sender->track->session,
-		(unsigned long long)sender->seq, why);
+		sender->url.host, webhook_kind_name(delivery->kind), delivery->track->session,
+		(unsigned long long)delivery->seq, why);
 }
 
-static bool is_given_up(const struct sender *sender)
+static bool is_given_up(const struct sender *sender, const struct delivery *delivery)
 {
-	const struct webhooks_config *config = &sender->hook->webhooks->config;
-	int64_t age = clock_now_ms(config->clock) - sender->ts;
+	const struct webhooks_config *config = &delivery->track->hook->webhooks->config;
+	int64_t age = clock_now_ms(config->clock) - delivery->ts;
 	return sender->result == 410 ||
-	       (age > config->limits->webhook_keep_ms && sender->track->attempts >= ATTEMPTS_MIN);
+	       (age > config->limits->webhook_keep_ms && delivery->track->attempts >= ATTEMPTS_MIN);
 }
 
-static void go_on(struct sender *sender)
+/** The message is over, whether it was sent or given up. */
+static void go_on(struct delivery *delivery)
 {
-	struct track *track = sender->track;
+	struct track *track = delivery->track;
 	track->attempts = 0;
 	set_failing(track, NULL);
-	track->seq = sender->seq;
+	track->seq = delivery->seq;
 	if (!track->is_gone) {
 		store(track);
 	}
-	release(sender, 0);
+	end_delivery(delivery, 0);
 }
 
-static void take_result(struct sender *sender)
+static void retry(struct hook *hook, const struct sender *sender, struct delivery *delivery)
 {
-	struct hook *hook = sender->hook;
+	char why[SENDER_DESCRIPTION_SIZE];
+	int64_t wanted = sender_wanted_ms(sender);
+	describe(sender, why);
+	set_failing(delivery->track, why);
+	if (wanted) {
+		hook->not_before_ms = hook_now_ms(hook) + wanted;
+	}
+	end_delivery(delivery, pause_ms(delivery->track));
+}
+
+static void handle_ended(void *owner, const struct sender *sender, void *message)
+{
+	struct hook *hook = owner;
+	struct delivery *delivery = message;
 	struct metrics *metrics = hook->webhooks->config.metrics;
-	int64_t wanted = sender->retry_s < RETRY_AFTER_MAX_S ? sender->retry_s : RETRY_AFTER_MAX_S;
-	if (sender->result >= 200 && sender->result < 300) {
+	if (!server_may(hook->webhooks->config.life, MAY_TELL)) {
+		free_delivery(delivery);
+	} else if (sender->result >= 200 && sender->result < 300) {
 		metrics_add(metrics, METRIC_WEBHOOKS_SENT, 1);
-		go_on(sender);
-	} else if (is_given_up(sender)) {
+		go_on(delivery);
+	} else if (is_given_up(sender, delivery)) {
 		metrics_add(metrics, METRIC_WEBHOOKS_GIVEN_UP, 1);
-		tell_given_up(sender);
-		go_on(sender);
+		log_given_up(sender, delivery);
+		go_on(delivery);
 	} else {
 		metrics_add(metrics, METRIC_WEBHOOKS_RETRIED, 1);
-		tell_failed(sender);
-		if (wanted) {
-			hook->not_before_ms = hook_now_ms(hook) + 1000 * wanted;
-		}
-		release(sender, pause_ms(sender->track));
+		retry(hook, sender, delivery);
 	}
-}
-
-static void end_worker(struct sender *sender)
-{
-	if (sender->worker) {
-		worker_destroy(sender->worker);
-		sender->worker = NULL;
-	}
-}
-
-static void handle_done(void *arg)
-{
-	struct sender *sender = arg;
-	if (!server_may(sender->hook->webhooks->config.life, MAY_TELL)) {
-		sender->track->is_busy = false;
-		if (sender->track->is_gone) {
-			free_track(sender->track);
-		}
-		sender->track = NULL;
-		end_worker(sender);
-		return;
-	}
-	take_result(sender);
-	hook_send_due(sender->hook);
 }
 
 /* --- on a sender's thread --- */
 
-static void handle_run(void *arg)
+static int make(
+	void *owner, const struct sender *sender, struct buffer *headers, struct buffer *body)
 {
-	struct sender *sender = arg;
-	const struct hook *hook = sender->hook;
-	sender->result = post_send(&(struct post){.addresses = hook->addresses,
-					   .address_count = hook->address_count,
-					   .tls = hook->webhooks->tls,
-					   .url = &hook->url,
-					   .headers = buffer_cstr(&sender->headers),
-					   .body = &sender->body,
-					   .timeout_ms = hook->webhooks->config.limits->webhook_ms,
-					   .stop_fd = hook->webhooks->stop_fd},
-		sender->now_s, &sender->retry_s);
+	const struct delivery *delivery = sender->message;
+	(void)owner;
+	buffer_append(headers, delivery->headers.data, delivery->headers.len);
+	buffer_append(body, delivery->body.data, delivery->body.len);
+	return 0;
 }
 
 /* --- searching the log --- */
 
+/* Made here, and not on the sender's thread: the secrets may be replaced meanwhile. */
 static void begin_post(struct sender *sender)
 {
-	struct track *track = sender->track;
+	struct delivery *delivery = sender->message;
+	struct track *track = delivery->track;
 	char id[WEBHOOK_ID_SIZE];
-	const struct webhooks *webhooks = sender->hook->webhooks;
-	webhook_make_id(track->session, track->epoch, sender->seq, id);
-	buffer_clear(&sender->headers);
-	buffer_clear(&sender->body);
-	webhook_append_body(&sender->body, &(struct webhook_facts){.session = track->session,
-						   .epoch = track->epoch,
-						   .seq = sender->seq,
-						   .kind = sender->kind,
-						   .ts = sender->ts});
+	const struct webhooks *webhooks = track->hook->webhooks;
+	webhook_make_id(track->session, track->epoch, delivery->seq, id);
+	webhook_append_body(&delivery->body, &(struct webhook_facts){.session = track->session,
+						     .epoch = track->epoch,
+						     .seq = delivery->seq,
+						     .kind = delivery->kind,
+						     .ts = delivery->ts});
+	sender->url = track->hook->url;
 	sender->now_s = clock_now_ms(webhooks->config.clock) / 1000;
 	webhook_append_headers(
-		&sender->headers, &webhooks->secrets, id, sender->now_s, &sender->body);
+		&delivery->headers, &webhooks->secrets, id, sender->now_s, &delivery->body);
 	track->attempts++;
-	worker_start(sender->worker);
+	sender_start(sender);
 }
 
 /**
  * Advances over events, whose references it takes, to one that causes a message. False if none
  * does.
  */
-static bool take_events(struct sender *sender, struct event **events, size_t count)
+static bool take_events(struct delivery *delivery, struct event **events, size_t count)
 {
-	struct track *track = sender->track;
+	struct track *track = delivery->track;
 	bool found = false;
 	for (size_t i = 0; i < count; i++) {
 		enum webhook_kind kind = found ? WEBHOOK_NONE : webhook_kind_of(events[i]);
@@ -295,9 +277,9 @@ static bool take_events(struct sender *sender, struct event **events, size_t cou
 			struct event_view view;
 			event_get_view(events[i], &view);
 			found = true;
-			sender->seq = view.seq;
-			sender->kind = kind;
-			sender->ts = view.ts;
+			delivery->seq = view.seq;
+			delivery->kind = kind;
+			delivery->ts = view.ts;
 		} else if (!found) {
 			track->seq = events[i]->seq;
 		}
@@ -309,15 +291,17 @@ static bool take_events(struct sender *sender, struct event **events, size_t cou
 static void handle_read(void *arg, int status, struct event **events, size_t count)
 {
 	struct sender *sender = arg;
-	struct hook *hook = sender->hook;
-	sender->read = NULL;
-	session_drop(sender->session);
-	sender->session = NULL;
-	sender->was_cold = true;
+	struct delivery *delivery = sender->message;
+	struct track *track = delivery->track;
+	struct hook *hook = track->hook;
+	delivery->read = NULL;
+	session_drop(delivery->session);
+	delivery->session = NULL;
+	delivery->was_cold = true;
 	if (status < 0) {
-		sender->track->attempts++;
-		release(sender, pause_ms(sender->track));
-	} else if (take_events(sender, events, count)) {
+		track->attempts++;
+		release(sender, pause_ms(track));
+	} else if (take_events(delivery, events, count)) {
 		begin_post(sender);
 	} else {
 		look(sender);
@@ -328,7 +312,8 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 /** Searches the next events. Returns true if they were in memory, and none causes a message. */
 static bool look_once(struct sender *sender, struct session *session)
 {
-	struct track *track = sender->track;
+	struct delivery *delivery = sender->message;
+	struct track *track = delivery->track;
 	struct session_log *log = session_channel(session)->log;
 	struct event *events[LOOK_EVENTS];
 	uint64_t first = session_log_first_seq(log);
@@ -344,19 +329,19 @@ static bool look_once(struct sender *sender, struct session *session)
 	}
 	size_t count = session_log_get_hot(log, &page, events);
 	if (count) {
-		bool found = take_events(sender, events, count);
+		bool found = take_events(delivery, events, count);
 		if (found) {
 			begin_post(sender);
 		}
 		return !found;
 	}
-	sender->read = session_log_read(log, &page, handle_read, sender);
-	if (!sender->read) {
+	delivery->read = session_log_read(log, &page, handle_read, sender);
+	if (!delivery->read) {
 		track->attempts++;
 		release(sender, pause_ms(track));
 		return false;
 	}
-	sender->session = session;
+	delivery->session = session;
 	session_hold(session);
 	return false;
 }
@@ -364,8 +349,9 @@ static bool look_once(struct sender *sender, struct session *session)
 /** The session cannot be read for now, or no longer exists. */
 static void look_later(struct sender *sender)
 {
-	struct track *track = sender->track;
-	struct hook *hook = sender->hook;
+	struct delivery *delivery = sender->message;
+	struct track *track = delivery->track;
+	struct hook *hook = track->hook;
 	if (session_table_absence(hook->webhooks->config.sessions, track->session,
 		    strlen(track->session)) != STORE_PRESENT) {
 		track->head = track->seq; /* hook_note_head() is called when it can be read again */
@@ -378,9 +364,10 @@ static void look_later(struct sender *sender)
 
 static void look(struct sender *sender)
 {
-	struct track *track = sender->track;
+	const struct delivery *delivery = sender->message;
+	struct track *track = delivery->track;
 	struct session *session = session_table_get(
-		sender->hook->webhooks->config.sessions, track->session, strlen(track->session));
+		track->hook->webhooks->config.sessions, track->session, strlen(track->session));
 	if (!session) {
 		look_later(sender);
 		return;
@@ -392,7 +379,7 @@ static void look(struct sender *sender)
 			return;
 		}
 	}
-	if (track->seq - track->stored >= STORE_EVERY || sender->was_cold) {
+	if (track->seq - track->stored >= STORE_EVERY || delivery->was_cold) {
 		store(track);
 	}
 	release(sender, 0);
@@ -400,41 +387,37 @@ static void look(struct sender *sender)
 
 /* --- hooks --- */
 
-static struct sender *find_sender(struct hook *hook)
+static int64_t handle_next(void *owner, struct sender *sender)
 {
-	for (size_t i = 0; i < HOOK_SENDERS; i++) {
-		if (!hook->senders[i].track) {
-			return &hook->senders[i];
-		}
+	struct hook *hook = owner;
+	if (list_empty(&hook->due)) {
+		return -1;
 	}
-	return NULL;
+	struct track *track = list_entry(hook->due.next, struct track, link);
+	int64_t due = track->due_ms > hook->not_before_ms ? track->due_ms : hook->not_before_ms;
+	int64_t wait = due - hook_now_ms(hook);
+	if (wait > 0) {
+		return wait;
+	}
+	take_out(track);
+	count_behind(hook, 1);
+	track->is_busy = true;
+	struct delivery *delivery = xcalloc(1, sizeof(*delivery));
+	delivery->track = track;
+	sender->message = delivery;
+	look(sender);
+	return 0;
 }
 
-static void handle_timer(uv_timer_t *timer)
-{
-	hook_send_due(timer->data);
-}
+static const struct sender_ops hook_sender_ops = {
+	.next = handle_next,
+	.make = make,
+	.ended = handle_ended,
+};
 
 void hook_send_due(struct hook *hook)
 {
-	struct sender *sender;
-	while (!list_empty(&hook->due) && server_may(hook->webhooks->config.life, MAY_TELL) &&
-		(sender = find_sender(hook))) {
-		struct track *track = list_entry(hook->due.next, struct track, link);
-		int64_t due =
-			track->due_ms > hook->not_before_ms ? track->due_ms : hook->not_before_ms;
-		int64_t wait = due - hook_now_ms(hook);
-		if (wait > 0) {
-			uv_timer_start(&hook->timer, handle_timer, (uint64_t)wait, 0);
-			break;
-		}
-		take_out(track);
-		count_behind(hook, 1);
-		track->is_busy = true;
-		sender->track = track;
-		sender->was_cold = false;
-		look(sender);
-	}
+	senders_run(&hook->senders);
 }
 
 void hook_note_head(struct hook *hook, const char *session, uint64_t epoch, uint64_t head)
@@ -450,13 +433,12 @@ void hook_note_head(struct hook *hook, const char *session, uint64_t epoch, uint
 	}
 }
 
-/** Cancels a sender's read of a session that has been deleted. */
+/** Cancels the read of a session that has been deleted, or, if it is being told, does nothing. */
 static void abandon(struct sender *sender)
 {
-	if (sender->read) {
-		log_read_cancel(sender->read);
-		sender->read = NULL;
-		sender->session = NULL;
+	struct delivery *delivery = sender->message;
+	if (delivery->read) {
+		log_read_cancel(delivery->read);
 		release(sender, 0);
 	}
 }
@@ -475,9 +457,11 @@ void hook_forget(struct hook *hook, const char *session)
 		return;
 	}
 	track->is_gone = true;
-	for (size_t i = 0; i < HOOK_SENDERS; i++) {
-		if (hook->senders[i].track == track) {
-			abandon(&hook->senders[i]);
+	for (size_t i = 0; i < SENDERS; i++) {
+		struct sender *sender = &hook->senders.sender[i];
+		const struct delivery *delivery = sender->message;
+		if (delivery && delivery->track == track) {
+			abandon(sender);
 		}
 	}
 }
@@ -487,33 +471,30 @@ void hook_init(struct hook *hook, struct webhooks *webhooks)
 	hook->webhooks = webhooks;
 	hook->tracks = hash_create();
 	list_init(&hook->due);
-	uv_timer_init(webhooks->config.loop, &hook->timer);
-	hook->timer.data = hook;
-	for (size_t i = 0; i < HOOK_SENDERS; i++) {
-		struct sender *sender = &hook->senders[i];
-		sender->hook = hook;
-		sender->worker =
-			worker_create(webhooks->config.loop, handle_run, handle_done, sender);
-	}
+	senders_init(&hook->senders, &(struct senders_config){.loop = webhooks->config.loop,
+					     .life = webhooks->config.life,
+					     .ops = &hook_sender_ops,
+					     .owner = hook,
+					     .addresses = hook->addresses,
+					     .address_count = hook->address_count,
+					     .tls = webhooks->tls,
+					     .timeout_ms = webhooks->config.limits->webhook_ms,
+					     .stop_fd = webhooks->stop_fd});
 }
 
 void hook_stop(struct hook *hook)
 {
-	uv_close((uv_handle_t *)&hook->timer, NULL);
-	for (size_t i = 0; i < HOOK_SENDERS; i++) {
-		struct sender *sender = &hook->senders[i];
-		if (sender->read) {
-			log_read_cancel(sender->read);
-			session_drop(sender->session);
-			sender->read = NULL;
-			sender->session = NULL;
-			sender->track->is_busy = false;
-			sender->track = NULL;
-		}
-		if (!sender->track) {
-			end_worker(sender);
+	for (size_t i = 0; i < SENDERS; i++) {
+		struct sender *sender = &hook->senders.sender[i];
+		struct delivery *delivery = sender->message;
+		if (delivery && delivery->read) {
+			log_read_cancel(delivery->read);
+			session_drop(delivery->session);
+			sender_release(sender);
+			free_delivery(delivery);
 		}
 	}
+	senders_stop(&hook->senders);
 }
 
 static void free_value(void *value, void *arg)
@@ -523,10 +504,6 @@ static void free_value(void *value, void *arg)
 
 void hook_finish(struct hook *hook)
 {
-	for (size_t i = 0; i < HOOK_SENDERS; i++) {
-		buffer_finish(&hook->senders[i].headers);
-		buffer_finish(&hook->senders[i].body);
-	}
 	hash_each(hook->tracks, free_value, NULL);
 	hash_destroy(hook->tracks);
 	free(hook->addresses);
