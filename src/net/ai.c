@@ -4,6 +4,7 @@
  * of its messages each time; the log already has the others, so only the last one is used.
  */
 #include "ai_internal.h"
+#include "routes.h"
 #include "ws_internal.h"
 
 #include "holdfast/intake.h"
@@ -429,23 +430,16 @@ static void get_stream(struct conn *conn, struct session *session)
 	}
 }
 
-/**
- * Routes requests for a session, also with `/stream` or `/CHAT/stream` after its id; the chat's own
- * id is ignored.
- */
-void http_route_ai(struct conn *conn)
+static void serve(struct conn *conn)
 {
-	static const char prefix[] = "/api/ai/";
-	const char *id = conn->http->path + sizeof(prefix) - 1;
-	size_t len = strcspn(id, "/");
-	if (!session_id_is_valid(id, len)) {
+	const struct path_part *id = &conn->http->parts[0];
+	if (!session_id_is_valid(id->at, id->len)) {
 		http_refuse(conn, "not_found", NOTHING_HERE);
 		return;
 	}
-	memcpy(conn->session_id, id, len);
-	conn->session_id[len] = '\0';
+	http_copy_session_id(conn);
 	const char *bad = query_check(conn, (const char *const[]){NULL});
-	struct session *session = session_table_get(conn->server->sessions, id, len);
+	struct session *session = session_table_get(conn->server->sessions, id->at, id->len);
 	bool is_there = session && session_is_there(session) && conn_sees(conn, conn->session_id);
 	if (conn->http->method == HTTP_HEAD) {
 		http_refuse_method(conn, "GET");
@@ -459,3 +453,15 @@ void http_route_ai(struct conn *conn)
 		post_message(conn, session);
 	}
 }
+
+#define OF_CHAT (ROUTE_SESSION | ROUTE_COOKIE)
+
+/** The chat's own id is ignored. */
+const struct route ai_routes[] = {
+	{"/api/ai/{id}", "POST", .body = BODY_JSON, .flags = OF_CHAT, .serve = serve,
+		.socket = &ai_conn_ops},
+	{"/api/ai/{id}/stream", "GET", .flags = OF_CHAT, .serve = serve},
+	{"/api/ai/{id}/{chat}/stream", "GET", .flags = OF_CHAT, .serve = serve},
+	{"/api/ai/{id...}", "", .flags = OF_CHAT},
+	{0},
+};

@@ -6,7 +6,7 @@
  * Origin is one origin as browsers write it (RFC 6454, section 6.2): an empty one, `null` and several are
  * nobody's, and are refused. Our own may have the default port or capitals; one of --allow-origin may not.
  */
-#include "raw_internal.h"
+#include "http_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static bool is_allowed_origin(const struct server_trust *trust, const char *orig
  * to our page, and nothing else: not even to responses that it cannot read, since it could measure
  * them.
  */
-static bool is_of_another_site(const struct http_head *head, bool is_api)
+static bool is_of_another_site(const struct http_head *head, bool may_link)
 {
 	char site[16] = "";
 	char mode[16] = "";
@@ -105,7 +105,7 @@ static bool is_of_another_site(const struct http_head *head, bool is_api)
 	http_head_copy(head, "sec-fetch-dest", dest, sizeof(dest));
 	bool is_foreign = strcmp(site, "cross-site") == 0 || strcmp(site, "same-site") == 0;
 	bool is_link = strcmp(mode, "navigate") == 0 && strcmp(dest, "document") == 0 &&
-		       head->method == HTTP_GET && !is_api;
+		       head->method == HTTP_GET && may_link;
 	return is_foreign && !is_link;
 }
 
@@ -122,8 +122,9 @@ static bool is_of_page(const struct conn *conn)
 
 bool auth_refuses_body(const struct conn *conn)
 {
-	if (conn->http->framing.body == HTTP_NO_BODY || http_is_stream(conn) ||
-		http_is_upload(conn) || raw_is_path(conn->http->path) || !is_of_page(conn)) {
+	bool is_bytes = http_is_upload(conn) || conn->http->route->body == BODY_BYTES;
+	if (conn->http->framing.body == HTTP_NO_BODY || http_is_stream(conn) || is_bytes ||
+		!is_of_page(conn)) {
 		return false;
 	}
 	return !http_head_is_type(conn->http->head, "content-type", "application/json");
@@ -141,8 +142,18 @@ bool auth_is_passed_on(const struct http_head *head)
 	return false;
 }
 
-const char *auth_check(
-	struct conn *conn, const struct http_head *head, bool is_api, const char **ret_why)
+bool auth_is_for_all(const struct conn *conn)
+{
+	char **origins = conn->server->trust->origins;
+	for (; conn->http->route->cors && origins && *origins; origins++) {
+		if (strcmp(*origins, "*") == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *auth_check(struct conn *conn, const struct http_head *head, const char **ret_why)
 {
 	char host[AUTHORITY_MAX];
 	char origin[AUTHORITY_MAX];
@@ -159,12 +170,13 @@ const char *auth_check(
 	}
 	if (has_origin && !is_own_origin(conn, origin, host)) {
 		conn->http->is_foreign =
-			is_allowed_origin(conn->server->trust, origin) || http_is_open(conn);
+			is_allowed_origin(conn->server->trust, origin) || auth_is_for_all(conn);
 		return conn->http->is_foreign ? NULL : "forbidden_origin";
 	}
 	/* Without Origin, the client is not a browser, or a page of ours sends a GET. */
-	if (http_is_open(conn)) {
+	if (auth_is_for_all(conn)) {
 		return NULL;
 	}
-	return is_of_another_site(head, is_api) ? "forbidden_origin" : NULL;
+	bool may_link = conn->http->route->flags & ROUTE_LINKED;
+	return is_of_another_site(head, may_link) ? "forbidden_origin" : NULL;
 }

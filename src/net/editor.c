@@ -6,6 +6,7 @@
 #include "editor_internal.h"
 
 #include "http_internal.h"
+#include "routes.h"
 #include "ws_internal.h"
 
 #include "holdfast/json_lines.h"
@@ -531,4 +532,12 @@ const struct conn_ops editor_conn_ops = {
 	.end_tick = editor_tick,
 	.tell = editor_tell,
 	.takes_bodies = true,
+};
+
+const struct route editor_routes[] = {
+	{"/acp", "GET", .socket = &editor_conn_ops},
+	/* A session that an editor has open at another node. */
+	{"/api/sessions/{id}/acp", "", .flags = ROUTE_NODES | ROUTE_SESSION | ROUTE_CHECKED,
+		.socket = &editor_conn_ops},
+	{0},
 };

@@ -60,7 +60,7 @@ void http_admit(struct conn *conn)
 	}
 	if (!conn->kind.is_node) {
 		client_find(conn, conn->http->head);
-		code = auth_check(conn, conn->http->head, http_is_api(conn->http->path), &why);
+		code = auth_check(conn, conn->http->head, &why);
 	}
 	trace_take(conn);
 	bool is_large = !http_is_stream(conn) && !http_is_upload(conn) &&

@@ -55,18 +55,15 @@ static const char *status_text(unsigned status)
 #define EXPOSED                                                                  \
 	"access-control-expose-headers: Retry-After, ETag, Stream-Next-Offset, " \
 	"Stream-Up-To-Date, Stream-Cursor"
-#define EXPOSED_RAW                                                                  \
-	", Stream-Closed, Stream-TTL, Stream-Expires-At, Stream-SSE-Data-Encoding, " \
-	"Producer-Epoch, Producer-Seq, Producer-Expected-Seq, Producer-Received-Seq, Location"
 
 void http_append_cors(struct conn *conn, struct buffer *out)
 {
 	if (conn->server->trust->origins) {
 		buffer_append_str(out, "vary: Origin\r\n");
 	}
-	if (http_is_open(conn)) {
-		buffer_append_str(
-			out, "access-control-allow-origin: *\r\n" EXPOSED EXPOSED_RAW "\r\n");
+	if (auth_is_for_all(conn)) {
+		buffer_printf(out, "access-control-allow-origin: *\r\n" EXPOSED ", %s\r\n",
+			conn->http->route->cors->exposed);
 	} else if (conn->http->is_foreign) {
 		const struct http_head *head = conn->http->head;
 		struct http_span origin = http_head_field(head, "origin")->value;
@@ -84,8 +81,8 @@ void http_append_cors(struct conn *conn, struct buffer *out)
 /** Which pages may load the answer. */
 static const char *resource_policy(const struct conn *conn)
 {
-	return http_is_open(conn) ? "cross-origin-resource-policy: cross-origin\r\n"
-				  : "cross-origin-resource-policy: same-origin\r\n";
+	return auth_is_for_all(conn) ? "cross-origin-resource-policy: cross-origin\r\n"
+				     : "cross-origin-resource-policy: same-origin\r\n";
 }
 
 /**
@@ -175,15 +172,18 @@ void http_begin_stream(struct conn *conn, const char *type, const char *headers)
 
 void http_answer_preflight(struct conn *conn)
 {
-	if (http_is_open(conn)) {
-		http_answer_raw_preflight(conn);
-		return;
-	}
-	http_respond_with(conn, 204,
-		"access-control-allow-methods: GET, HEAD, POST, PATCH, DELETE\r\n"
-		"access-control-allow-headers: Authorization, Content-Type, Holdfast-Login, If-None-Match, Last-Event-ID\r\n"
+	const struct route *route = conn->http->route;
+	bool is_for_all = auth_is_for_all(conn);
+	struct buffer headers = {0};
+	buffer_printf(&headers,
+		"access-control-allow-methods: %s\r\naccess-control-allow-headers: %s\r\n"
 		"access-control-max-age: 600\r\n",
-		NULL, 0);
+		is_for_all ? route->methods : "GET, HEAD, POST, PATCH, DELETE",
+		is_for_all
+			? route->cors->allowed
+			: "Authorization, Content-Type, Holdfast-Login, If-None-Match, Last-Event-ID");
+	http_respond_with(conn, 204, buffer_cstr(&headers), NULL, 0);
+	buffer_finish(&headers);
 }
 
 void http_respond_file(struct conn *conn, unsigned status, const char *headers, const char *body,

@@ -1,10 +1,10 @@
 /* The REST API (proto/protocol.md#rest): the table of routes, and the requests about sessions. */
 #include "node_internal.h"
+#include "routes.h"
 #include "ws_internal.h"
 
 #include "holdfast/blobs.h"
 #include "holdfast/raw.h"
-#include "holdfast/raw_wire.h"
 #include "holdfast/session_list.h"
 
 #include <errno.h>
@@ -239,7 +239,7 @@ static void route_blobs(struct conn *conn, struct session *session)
 
 static void route_blob(struct conn *conn, struct session *session)
 {
-	const char *blob = strrchr(conn->http->path, '/') + 1;
+	const char *blob = conn->http->parts[1].at;
 	if (!blob_name_is_valid(blob)) {
 		http_refuse(conn, "not_found", NOTHING_HERE);
 	} else if (!is_there(session)) {
@@ -247,33 +247,6 @@ static void route_blob(struct conn *conn, struct session *session)
 	} else {
 		http_get_blob(conn, session, blob);
 	}
-}
-
-/**
- * Whether the id in a path is valid, the token can see the session, and the server can read it;
- * refuses the request if not. A damaged session can still be deleted.
- */
-static bool may_see(struct conn *conn, const char *id, size_t len, const char *rest)
-{
-	struct refusal refusal = {0};
-	if (!session_id_is_valid(id, len)) {
-		http_refuse(conn, "bad_session_id",
-			"a session id matches [A-Za-z0-9._-]{1,128} and does not begin with a dot");
-		return false;
-	}
-	memcpy(conn->session_id, id, len);
-	conn->session_id[len] = '\0';
-	if (!conn_sees(conn, conn->session_id)) {
-		http_refuse_no_session(conn);
-		return false;
-	}
-	if (conn_session_is_absent(conn, conn->session_id, len, &refusal)) {
-		if (*rest || conn->http->method != HTTP_DELETE || !http_delete_damaged(conn)) {
-			http_refuse(conn, refusal.code, refusal.message);
-		}
-		return false;
-	}
-	return true;
 }
 
 static void get_health(struct conn *conn)
@@ -316,83 +289,6 @@ static void get_readiness(struct conn *conn)
 	}
 }
 
-/** Finds the id in a path below /api/sessions/, its length, and what follows it. NULL if none. */
-static const char *find_id(const struct conn *conn, size_t *ret_len, const char **ret_rest)
-{
-	static const char prefix[] = "/api/sessions/";
-	if (strncmp(conn->http->path, prefix, sizeof(prefix) - 1) != 0) {
-		return NULL;
-	}
-	const char *id = conn->http->path + sizeof(prefix) - 1;
-	*ret_len = strcspn(id, "/");
-	*ret_rest = id + *ret_len;
-	return id;
-}
-
-/** The id in the path of a request that appends to a session; NULL if it is another request. */
-static const char *find_fed(const struct conn *conn, size_t *ret_len)
-{
-	const char *rest;
-	const char *id = conn->http->method == HTTP_POST ? find_id(conn, ret_len, &rest) : NULL;
-	return id && (strcmp(rest, "/events") == 0 || strcmp(rest, "/snapshot") == 0) ? id : NULL;
-}
-
-bool http_is_upload(const struct conn *conn)
-{
-	size_t len;
-	const char *rest;
-	return conn->http->method == HTTP_POST && find_id(conn, &len, &rest) &&
-	       strcmp(rest, "/blobs") == 0;
-}
-
-static bool writes_raw(const struct conn *conn)
-{
-	return (conn->http->method == HTTP_PUT || conn->http->method == HTTP_POST) &&
-	       raw_is_path(conn->http->path) && conn_may(conn, RIGHT_APPEND);
-}
-
-bool http_is_append(const struct conn *conn)
-{
-	size_t len;
-	return conn->grant &&
-	       (writes_raw(conn) || (conn_may(conn, RIGHT_APPEND) && find_fed(conn, &len)));
-}
-
-bool http_wants_body(struct conn *conn)
-{
-	size_t len;
-	const char *rest = NULL;
-	char create[QUERY_VALUE_MAX];
-	if (http_leads_nowhere(conn)) {
-		return false; /* and it is not known who asks */
-	}
-	if (conn->http->method == HTTP_PATCH) {
-		const char *id = find_id(conn, &len, &rest);
-		return id && !*rest && grant_sees(conn->grant, id, len) &&
-		       session_table_get(conn->server->sessions, id, len);
-	}
-	if (raw_is_path(conn->http->path)) {
-		return writes_raw(conn);
-	}
-	if (conn->http->method != HTTP_POST) {
-		return false;
-	}
-	if (strncmp(conn->http->path, "/api/ai/", 8) == 0) {
-		return grant_sees(
-			conn->grant, conn->http->path + 8, strcspn(conn->http->path + 8, "/"));
-	}
-	if (strcmp(conn->http->path, "/api/sessions") == 0 ||
-		strcmp(conn->http->path, "/api/login") == 0 ||
-		strcmp(conn->http->path, "/api/push") == 0 ||
-		strcmp(conn->http->path, "/api/tokens/revoke") == 0) {
-		return true;
-	}
-	const char *id = find_fed(conn, &len);
-	return id && grant_sees(conn->grant, id, len) &&
-	       (query_get(conn, "create", create, sizeof(create)) ||
-		       session_table_get(conn->server->sessions, id, len));
-}
-
 static void route_sessions(struct conn *conn)
 {
 	if (conn->http->method == HTTP_POST) {
@@ -407,110 +303,37 @@ static void search_all(struct conn *conn)
 	http_search(conn, NULL);
 }
 
-static void route_feed(struct conn *conn)
-{
-	if (http_wants_sse(conn)) {
-		http_open_sse_feed(conn);
-	} else {
-		http_refuse_method(conn, "GET");
-	}
-}
-
-/** Refuses a request for a path that serves only WebSockets. */
-static void refuse_socket(struct conn *conn)
-{
-	http_refuse_method(conn, "GET");
-}
-
 /* --- table of routes --- */
 
-/**
- * A path pattern (see http_path_fits()) and its methods; GET includes HEAD. The path of a session
- * has `serve_session`, which gets NULL if the session does not exist. The rights of each row are in
- * proto/doors.json; e2e test 80 tries them with all roles and wrong tokens, and fails if a row is
- * missing there.
- */
-static const struct route {
-	const char *path;
-	const char *methods;
-	void (*serve)(struct conn *conn);
-	void (*serve_session)(struct conn *conn, struct session *session);
-} routes[] = {
-	{"/healthz", "GET", get_health, NULL},
-	{"/readyz", "GET", get_readiness, NULL},
-	{"/api/sessions/{id}/events", "GET, POST", NULL, route_events},
-	{"/api/sessions/{id}/snapshot", "POST", NULL, route_snapshot},
-	{"/api/sessions/{id}", "GET, PATCH, DELETE", NULL, route_session},
-	{"/api/sessions/{id}/queue", "GET", NULL, route_queue},
-	{"/api/sessions/{id}/search", "GET", NULL, route_search},
-	{"/api/sessions/{id}/files", "GET", NULL, route_files},
-	{"/api/sessions/{id}/blobs", "POST", NULL, route_blobs},
-	{"/api/sessions/{id}/blobs/{blob}", "GET", NULL, route_blob},
-	{"/api/sessions", "GET, POST", route_sessions, NULL},
-	{"/api/events", "GET", route_feed, NULL},
-	{"/api/search", "GET", search_all, NULL},
-	{"/api/agents", "GET", http_get_agents, NULL},
-	{"/api/directories", "GET", http_get_directories, NULL},
-	{"/api/files", "GET", http_complete_new, NULL},
-	{"/api/login", "GET, POST, DELETE", http_route_login, NULL},
-	{"/api/tokens/revoke", "POST", http_revoke, NULL},
-	{"/api/push", "GET, POST, DELETE", http_route_push, NULL},
-	{"/api/ai/{id}", "POST", http_route_ai, NULL},
-	{"/api/ai/{id}/stream", "GET", http_route_ai, NULL},
-	{"/api/ai/{id}/{chat}/stream", "GET", http_route_ai, NULL},
-	{"/acp", "GET", refuse_socket, NULL},
-	{"/ds/sessions/{id}", "GET", http_route_ds, NULL},
-	{"/v1/stream/{name...}", "GET, HEAD, PUT, POST, DELETE", http_route_raw, NULL},
-	{"/metrics", "GET", http_get_metrics, NULL},
+#define OF_SESSION (ROUTE_SESSION | ROUTE_CHECKED)
+#define OF_PROBE   (ROUTE_OPEN | ROUTE_ALWAYS | ROUTE_METRICS) /* a load balancer asks */
+
+const struct route session_routes[] = {
+	{"/healthz", "GET", .flags = OF_PROBE, .serve = get_health},
+	{"/readyz", "GET", .flags = OF_PROBE, .serve = get_readiness},
+	{"/api/sessions/{id}/events", "GET, POST", .body = BODY_EVENTS,
+		.flags = OF_SESSION | ROUTE_APPENDS | ROUTE_EVENT_SOURCE,
+		.serve_session = route_events},
+	{"/api/sessions/{id}/snapshot", "POST", .body = BODY_JSON,
+		.flags = OF_SESSION | ROUTE_APPENDS, .serve_session = route_snapshot},
+	{"/api/sessions/{id}", "GET, PATCH, DELETE", .body = BODY_JSON, .flags = OF_SESSION,
+		.serve_session = route_session},
+	{"/api/sessions/{id}/queue", "GET", .flags = OF_SESSION, .serve_session = route_queue},
+	{"/api/sessions/{id}/search", "GET", .flags = OF_SESSION, .serve_session = route_search},
+	{"/api/sessions/{id}/files", "GET", .flags = OF_SESSION, .serve_session = route_files},
+	{"/api/sessions/{id}/blobs", "POST", .body = BODY_UPLOAD, .flags = OF_SESSION,
+		.serve_session = route_blobs},
+	{"/api/sessions/{id}/blobs/{blob}", "GET", .flags = OF_SESSION,
+		.serve_session = route_blob},
+	{"/api/sessions", "GET, POST", .body = BODY_JSON, .serve = route_sessions},
+	{"/api/search", "GET", .serve = search_all},
+	{"/api/agents", "GET", .serve = http_get_agents},
+	{"/api/directories", "GET", .serve = http_get_directories},
+	{"/api/files", "GET", .serve = http_complete_new},
+	{"/api/login", "GET, POST, DELETE", .body = BODY_JSON, .flags = ROUTE_OPEN,
+		.serve = http_route_login},
+	{"/api/tokens/revoke", "POST", .body = BODY_JSON, .serve = http_revoke},
+	{"/api/push", "GET, POST, DELETE", .body = BODY_JSON, .serve = http_route_push},
+	{"/metrics", "GET", .flags = ROUTE_METRICS, .serve = http_get_metrics},
+	{0},
 };
-
-static const struct route *find_route(const char *path)
-{
-	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-		if (http_path_fits(path, routes[i].path)) {
-			return &routes[i];
-		}
-	}
-	return NULL;
-}
-
-static bool takes_method(const struct route *route, enum http_method method)
-{
-	const char *name = http_method_name(method == HTTP_HEAD ? HTTP_GET : method);
-	return *name && strstr(route->methods, name);
-}
-
-/** Whether a load balancer asks for the server's health; it does so until the server is gone. */
-static bool is_probe(const struct route *route)
-{
-	return route && (route->serve == get_health || route->serve == get_readiness);
-}
-
-void http_route(struct conn *conn)
-{
-	const char *path = conn->http->path;
-	const struct route *route = find_route(path);
-	const char *rest;
-	size_t len = 0;
-	const char *id = find_id(conn, &len, &rest);
-	if (!server_may(conn->server->life, MAY_SERVE) && !is_probe(route)) {
-		if (http_wants_sse(conn) && path[1] != 'd') {
-			http_drain_sse(conn);
-		} else {
-			http_refuse(conn, "shutting_down", SHUTTING_DOWN);
-		}
-		return;
-	}
-	if (id && *id && !may_see(conn, id, len, rest)) {
-		return;
-	}
-	if (!route) {
-		http_refuse(conn, "not_found", NOTHING_HERE);
-	} else if (!takes_method(route, conn->http->method)) {
-		http_refuse_method(conn, route->methods);
-	} else if (route->serve) {
-		route->serve(conn);
-	} else {
-		route->serve_session(conn, session_table_get(conn->server->sessions, id, len));
-	}
-}

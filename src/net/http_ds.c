@@ -5,6 +5,7 @@
  * and streams of a session that another node owns observe its mirror (node_mirror.c).
  */
 #include "node_internal.h"
+#include "routes.h"
 #include "ws_internal.h"
 
 #include "holdfast/ds.h"
@@ -514,21 +515,19 @@ static void read_session(struct conn *conn, struct session *session)
 	}
 }
 
-void http_route_ds(struct conn *conn)
+static void serve(struct conn *conn)
 {
-	static const char prefix[] = "/ds/sessions/";
-	const char *id = conn->http->path + sizeof(prefix) - 1;
-	size_t len = strlen(id);
-	if (!session_id_is_valid(id, len)) {
+	const struct path_part *id = &conn->http->parts[0];
+	if (!session_id_is_valid(id->at, id->len)) {
 		http_refuse(conn, "not_found", NOTHING_HERE);
 		return;
 	}
-	memcpy(conn->session_id, id, len + 1);
-	struct session *session = session_table_get(conn->server->sessions, id, len);
+	http_copy_session_id(conn);
+	struct session *session = session_table_get(conn->server->sessions, id->at, id->len);
 	struct refusal refusal = {0};
-	if (!conn_sees(conn, id)) {
+	if (!conn_sees(conn, conn->session_id)) {
 		http_refuse_no_session(conn);
-	} else if (conn_session_is_absent(conn, id, len, &refusal)) {
+	} else if (conn_session_is_absent(conn, conn->session_id, id->len, &refusal)) {
 		http_refuse(conn, refusal.code, refusal.message);
 	} else if (session ? !session_is_there(session) : !node_mirror_channel(conn)) {
 		http_refuse_no_session(conn);
@@ -536,3 +535,12 @@ void http_route_ds(struct conn *conn)
 		read_session(conn, session);
 	}
 }
+
+#define OF_STREAM (ROUTE_SESSION | ROUTE_OTHER_EVENTS | ROUTE_LIVE)
+
+const struct route ds_routes[] = {
+	{"/ds/sessions/{id}", "GET", .flags = OF_STREAM, .serve = serve},
+	{"/ds/sessions/{id...}", "", .flags = OF_STREAM},
+	{"/ds/*", "", .flags = ROUTE_OTHER_EVENTS},
+	{0},
+};

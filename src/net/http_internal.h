@@ -49,21 +49,39 @@ int conn_create_session(struct conn *conn, const struct session_request *request
 	const struct agent_entry *entry, const char *cwd, struct session **ret_session,
 	struct refusal *refusal);
 
-/* http_path.c */
-bool http_is_api(const char *path);
+/* route.c */
+/** No path is known: the request is about to begin, or is over. */
+void http_reset_route(struct http_exchange *http);
+/** Looks up the route of the request, whose head has been parsed. */
+void http_find_route(struct conn *conn);
 /**
- * Whether a path matches a pattern, in which {name} stands for one non-empty part, and {name...} at
- * the end for the rest of the path, which can be empty.
+ * Calls the route's handler, or refuses the request. The body has arrived, does not matter, or is
+ * taken as it comes.
  */
-bool http_path_fits(const char *path, const char *pattern);
-/** Whether the path contains ".", ".." or an escaped slash, and so cannot name anything here. */
-bool http_leads_nowhere(const struct conn *conn);
+void http_route(struct conn *conn);
+/** The session id in the path, and its length. Returns NULL if the path has none. */
+const char *http_find_session(const struct conn *conn, size_t *ret_len);
+/** Copies that id, which must be valid, to conn->session_id. */
+void http_copy_session_id(struct conn *conn);
+/** The kind of WebSocket at the path; NULL: none. */
+const struct conn_ops *http_find_socket(const struct conn *conn);
 bool http_needs_token(const struct conn *conn);
 /**
  * Whether the path is served by the listener that accepted the connection; one for metrics serves
  * only a few paths.
  */
 bool http_is_served_here(const struct conn *conn);
+/** Whether it asks for the stream of a session or of the feed, as EventSource does. */
+bool http_is_event_source(const struct conn *conn);
+/** Whether the body is an image or a file. Such a request is routed before its body has arrived. */
+bool http_is_upload(const struct conn *conn);
+/** Whether the request appends and is allowed to, so that the rate limits of producers apply. */
+bool http_is_append(const struct conn *conn);
+/**
+ * Whether the outcome depends on the request's body; if not, a client that expects 100-continue is
+ * answered without it.
+ */
+bool http_wants_body(struct conn *conn);
 
 /* trace.c */
 /** Remembers the traceparent of the request that begins. */
@@ -150,29 +168,11 @@ void http_cancel_file(struct conn *conn);
 #define SHUTTING_DOWN   "the server is shutting down; try again in a moment"
 #define NO_SESSION \
 	"there is no session with this id; POST /api/sessions makes one, and so does ?create=1 with the first events"
-/**
- * Whether the outcome depends on the request's body; if not, a client that expects 100-continue is
- * answered without it.
- */
-bool http_wants_body(struct conn *conn);
-/** Whether the request appends and is allowed to, so that the rate limits of producers apply. */
-bool http_is_append(const struct conn *conn);
-/** Dispatches a request for the API, whose body has arrived or is taken as it comes. */
-void http_route(struct conn *conn);
-
-/** Whether the body is an image or a file. Such a request is routed before its body has arrived. */
-bool http_is_upload(const struct conn *conn);
 /** Appends the session's REST object. */
 void http_append_session(
 	const struct conn *conn, struct buffer *out, const struct session *session);
 
-/* ai.c */
-/** POST and GET below /api/ai/{session}. */
-void http_route_ai(struct conn *conn);
-
 /* http_ds.c */
-/** Serves /ds/sessions/. */
-void http_route_ds(struct conn *conn);
 /** Frees the read of a page or a long poll, if there is one. */
 void http_ds_forget(struct conn *conn);
 /** Whether a long poll is waiting. Ends it first if the client has sent its next request. */
@@ -183,8 +183,6 @@ void http_ds_time_out(struct conn *conn);
 bool http_ds_refuse(struct conn *conn, const char *code, const char *message);
 
 /* http_raw.c */
-/** Serves raw streams, below /v1/stream/. */
-void http_route_raw(struct conn *conn);
 /*
  * Sent with all bytes that may come from others: agents, producers, whoever writes to a raw stream.
  * Where a browser shows them as a document, that is a document of no origin, without scripts and
@@ -194,10 +192,6 @@ void http_route_raw(struct conn *conn);
 	"content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox\r\n"
 /* The same where no page plays or shows it inline. */
 #define FILE_OF_OTHERS CONTENT_OF_OTHERS "content-disposition: attachment\r\n"
-/** Whether the path is that of a raw stream and pages of every origin may use it. */
-bool http_is_open(const struct conn *conn);
-/** Answers a CORS preflight for the path of a raw stream. */
-void http_answer_raw_preflight(struct conn *conn);
 /** Frees the state of a request about a raw stream, if there is one, and cancels its waits. */
 void http_raw_forget(struct conn *conn);
 /** The raw streams' part of http_ds_polls(), http_ds_time_out() and http_ds_refuse(). */
@@ -298,8 +292,6 @@ struct sse_stream {
 /** Turns the connection into such a stream and frees conn.http; `headers` are whole lines. */
 void http_begin_sse(
 	struct conn *conn, const struct conn_ops *ops, const char *headers, bool says_retry);
-/** Whether it asks for the stream of a session or of the feed, as EventSource does. */
-bool http_is_event_source(const struct conn *conn);
 /**
  * Answers with a stream that says why it ends: `error` is an error's JSON. A status would stop
  * EventSource for good, whereas this one comes back.

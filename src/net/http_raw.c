@@ -3,37 +3,11 @@
  * (docs/durable-streams.md): routing, rights, and the refusals that all methods share.
  */
 #include "raw_internal.h"
+#include "routes.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- CORS --- */
-
-bool http_is_open(const struct conn *conn)
-{
-	char **origins = conn->server->trust->origins;
-	if (!conn->http || !conn->http->path || !raw_is_path(conn->http->path)) {
-		return false;
-	}
-	for (; origins && *origins; origins++) {
-		if (strcmp(*origins, "*") == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
-void http_answer_raw_preflight(struct conn *conn)
-{
-	http_respond_with(conn, 204,
-		"access-control-allow-methods: GET, HEAD, PUT, POST, DELETE\r\n"
-		"access-control-allow-headers: Authorization, Content-Type, If-None-Match, Stream-Seq, Stream-TTL, "
-		"Stream-Expires-At, Stream-Closed, Producer-Id, Producer-Epoch, Producer-Seq, Stream-Forked-From, "
-		"Stream-Fork-Offset, Stream-Fork-Sub-Offset\r\n"
-		"access-control-max-age: 600\r\n",
-		NULL, 0);
-}
 
 /* --- requests that wait --- */
 
@@ -231,7 +205,7 @@ static enum right right_of(enum http_method method)
 							 : RIGHT_WATCH;
 }
 
-void http_route_raw(struct conn *conn)
+static void serve(struct conn *conn)
 {
 	const char *name = raw_name(conn->http->path, RAW_NAME_MAX);
 	if (!conn->server->raw) {
@@ -247,3 +221,19 @@ void http_route_raw(struct conn *conn)
 		route_method(conn, name);
 	}
 }
+
+static const struct route_cors cors = {
+	.allowed =
+		"Authorization, Content-Type, If-None-Match, Stream-Seq, Stream-TTL, "
+		"Stream-Expires-At, Stream-Closed, Producer-Id, Producer-Epoch, Producer-Seq, Stream-Forked-From, "
+		"Stream-Fork-Offset, Stream-Fork-Sub-Offset",
+	.exposed =
+		"Stream-Closed, Stream-TTL, Stream-Expires-At, Stream-SSE-Data-Encoding, "
+		"Producer-Epoch, Producer-Seq, Producer-Expected-Seq, Producer-Received-Seq, Location",
+};
+
+const struct route raw_routes[] = {
+	{"/v1/stream/{name...}", "GET, HEAD, PUT, POST, DELETE", .body = BODY_BYTES,
+		.flags = ROUTE_APPENDS, .serve = serve, .cors = &cors},
+	{0},
+};

@@ -34,23 +34,6 @@ bool http_body_must_close(const struct conn *conn)
 
 /* --- complete requests --- */
 
-static void route(struct conn *conn)
-{
-	bool is_get = conn->http->method == HTTP_GET;
-	if (http_leads_nowhere(conn)) {
-		http_refuse(conn, "not_found", NOTHING_HERE);
-	} else if (ws_is_path(conn->http->path) && is_get && !http_wants_sse(conn)) {
-		conn->http->must_close = true;
-		http_refuse_with(conn, 426, "upgrade: websocket\r\nsec-websocket-version: 13\r\n",
-			"bad_request",
-			"this is the address of a WebSocket; the request must ask for the upgrade");
-	} else if (http_is_api(conn->http->path)) {
-		http_route(conn);
-	} else {
-		http_get_file(conn);
-	}
-}
-
 static void end_body(struct conn *conn)
 {
 	const struct http_exchange *http = conn->http;
@@ -68,7 +51,7 @@ static void end_body(struct conn *conn)
 	} else if (conn->http->forward) {
 		http_forward_end(conn);
 	} else if (!conn->http->is_routed) {
-		route(conn);
+		http_route(conn);
 	}
 }
 
@@ -91,6 +74,7 @@ static void reset(struct conn *conn)
 	http->chunked = (struct chunked){0};
 	http->framing = (struct http_framing){.body = HTTP_NO_BODY};
 	http->method = HTTP_OTHER;
+	http_reset_route(http);
 	conn->may_create = false;
 	free(conn->title);
 	conn->title = NULL;
@@ -134,7 +118,7 @@ static void continue_body(struct conn *conn)
 
 void http_route_again(struct conn *conn)
 {
-	route(conn);
+	http_route(conn);
 	if (conn->phase == PHASE_BODY) {
 		continue_body(conn);
 	}
@@ -152,7 +136,7 @@ static void begin_body(struct conn *conn)
 				http_is_upload(conn) ||
 				(conn->http->expects_continue && !http_wants_body(conn));
 	if (conn->http->is_routed && !conn->http->forward) {
-		route(conn);
+		http_route(conn);
 	}
 	continue_body(conn);
 }
@@ -191,6 +175,7 @@ static void begin_request(struct conn *conn, const char *text, size_t len)
 		refuse_for_good(conn, status, why);
 		return;
 	}
+	http_find_route(conn);
 	conn->http->must_close = !http_head_keeps_alive(conn->http->head);
 	conn->phase = conn->http->framing.body == HTTP_NO_BODY ? PHASE_ANSWER : PHASE_BODY;
 	http_admit(conn);
@@ -358,6 +343,7 @@ static void forget_request(struct conn *conn)
 	free(conn->http->path);
 	conn->http->head = NULL;
 	conn->http->path = NULL;
+	http_reset_route(conn->http);
 }
 
 static void handle_turn(struct turn *turn)
@@ -381,6 +367,7 @@ struct http_exchange *http_create(struct conn *conn)
 {
 	struct http_exchange *http = xcalloc(1, sizeof(*http));
 	http->conn = conn;
+	http_reset_route(http);
 	turn_init(&http->turn, handle_turn);
 	return http;
 }

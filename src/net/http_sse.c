@@ -22,17 +22,6 @@
 /* The same after a refusal that passes by itself. */
 #define REFUSED_RETRY_MS 1000
 
-bool http_is_event_source(const struct conn *conn)
-{
-	static const char begin[] = "/api/sessions/";
-	static const char end[] = "/events";
-	const char *path = conn->http->path;
-	size_t len = path && conn->http->head ? strlen(path) : 0;
-	return len > sizeof(end) - 1 && strcmp(path + len - (sizeof(end) - 1), end) == 0 &&
-	       (strcmp(path, "/api/events") == 0 || strncmp(path, begin, sizeof(begin) - 1) == 0) &&
-	       http_wants_sse(conn);
-}
-
 bool http_wants_sse(const struct conn *conn)
 {
 	static const char *const others[] = {"application/json", "application/*", "*/*"};

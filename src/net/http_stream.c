@@ -24,12 +24,8 @@ struct event_stream {
 bool http_is_stream(const struct conn *conn)
 {
 	const struct http_head *head = conn->http->head;
-	size_t len = strlen(conn->http->path);
-	static const char begin[] = "/api/sessions/";
-	static const char end[] = "/events";
 	if (conn->http->method != HTTP_POST || conn->http->framing.body == HTTP_NO_BODY ||
-		strncmp(conn->http->path, begin, sizeof(begin) - 1) != 0 || len < sizeof(end) ||
-		strcmp(conn->http->path + len - (sizeof(end) - 1), end) != 0) {
+		conn->http->route->body != BODY_EVENTS) {
 		return false;
 	}
 	return http_head_is_type(head, "content-type", "application/x-ndjson") ||

@@ -103,9 +103,7 @@ static enum denial take_login(
 /** Whether the cookie alone is enough: for AI SDK chats on our own origin (--ai-sdk-cookie). */
 static bool cookie_is_enough(const struct conn *conn)
 {
-	static const char door[] = "/api/ai/";
-	return conn->server->trust->ai_takes_cookie &&
-	       strncmp(conn->http->path, door, sizeof(door) - 1) == 0;
+	return conn->server->trust->ai_takes_cookie && (conn->http->route->flags & ROUTE_COOKIE);
 }
 
 static enum denial take_cookie(struct conn *conn, const struct http_head *head)

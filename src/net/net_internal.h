@@ -4,6 +4,7 @@
 
 #include "holdfast/server.h"
 
+#include "door.h"
 #include "listen.h"
 #include "login_cookie.h"
 #include "peer.h"
@@ -102,6 +103,9 @@ struct http_exchange {
 	struct http_head *head; /* NULL: none */
 	enum http_method method;
 	char *path; /* decoded; NULL: none */
+	const struct route *route; /* that of the path; never NULL (route.c) */
+	struct path_part parts[ROUTE_PARTS]; /* what the route's pattern matched in it */
+	bool leads_nowhere; /* the path has ".", ".." or an escaped slash, and so names nothing */
 	size_t in_scanned; /* bytes of conn.in searched for the end of the head */
 	struct http_framing framing;
 	uint64_t body_taken; /* bytes of the body so far, as on the wire */
@@ -428,8 +432,6 @@ void rate_handle_timer(uv_timer_t *timer);
 void ws_prepare(void);
 /** Whether a request asks for an upgrade to WebSocket. */
 bool ws_is_asked_for(const struct http_head *head);
-/** Whether a WebSocket is served at a path. */
-bool ws_is_path(const char *path);
 /** Answers the upgrade request: the connection becomes a WebSocket, or is refused. */
 void ws_upgrade(struct conn *conn);
 /** Returns false, after refusing and closing the socket, if its query was invalid. */
@@ -504,8 +506,9 @@ bool client_is_proxy(
  * Checks Host and Origin; sets conn.http.is_foreign. Returns NULL if the request is allowed, else
  * the error code (forbidden_host, forbidden_origin) and its reason in *ret_why.
  */
-const char *auth_check(
-	struct conn *conn, const struct http_head *head, bool is_api, const char **ret_why);
+const char *auth_check(struct conn *conn, const struct http_head *head, const char **ret_why);
+/** Whether pages of every origin may use the route: --allow-origin has a `*`, and it knows how. */
+bool auth_is_for_all(const struct conn *conn);
 /**
  * Whether the request comes from a page of another origin, or from a form, with a body that such a
  * page can send without asking (CORS): only JSON, which needs a preflight, is taken from there.

@@ -33,8 +33,6 @@ void node_append_identity(
 void node_warn(struct server *server, const char *address, const char *why);
 
 /* node_seek.c */
-/** The session id in a request's path, and its length. Returns NULL if the path has none. */
-const char *http_find_session(const struct conn *conn, size_t *ret_len);
 /** The request target as it was sent. The caller frees it. */
 char *http_copy_target(const struct http_head *head);
 /** Whether another node may have the session: this one does not, not even unreadably. */

@@ -6,21 +6,6 @@
 
 /* --- the session of a request --- */
 
-const char *http_find_session(const struct conn *conn, size_t *ret_len)
-{
-	static const char *const prefixes[] = {"/api/sessions/", "/api/ai/", "/ds/sessions/"};
-	const char *path = conn->http->path;
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-		size_t prefix = strlen(prefixes[i]);
-		if (strncmp(path, prefixes[i], prefix) == 0) {
-			*ret_len = strcspn(path + prefix, "/");
-			bool is_one = session_id_is_valid(path + prefix, *ret_len);
-			return is_one && !http_leads_nowhere(conn) ? path + prefix : NULL;
-		}
-	}
-	return NULL;
-}
-
 char *http_copy_target(const struct http_head *head)
 {
 	bool has_query = head->query.len > 0;
@@ -57,12 +42,11 @@ static struct conn *conn_of(struct place_wait *wait)
 static bool watches(const struct conn *conn)
 {
 	const struct http_head *head = conn->http->head;
-	const char *path = conn->http->path;
-	if (strncmp(path, "/ds/", 4) == 0) { /* a page without `live` is forwarded */
+	if (conn->http->route->flags & ROUTE_LIVE) { /* a page without `live` is forwarded */
 		return conn->http->method == HTTP_GET && head->query.len &&
 		       memmem(head->text + head->query.at, head->query.len, "live=", 5);
 	}
-	return http_path_fits(path, "/api/sessions/{id}/events") && http_wants_sse(conn);
+	return http_is_event_source(conn);
 }
 
 static void handle_place(
@@ -101,8 +85,7 @@ bool http_seeks(struct conn *conn)
 	if (!id || !conn_may_be_elsewhere(conn, id, len) || !grant_sees(conn->grant, id, len)) {
 		return false;
 	}
-	memcpy(conn->session_id, id, len);
-	conn->session_id[len] = '\0';
+	http_copy_session_id(conn);
 	seek(conn, handle_place);
 	return true;
 }
@@ -110,7 +93,7 @@ bool http_seeks(struct conn *conn)
 bool http_may_say_not_found(const struct conn *conn)
 {
 	size_t len;
-	if (!conn->http->path || !conn->grant || conn->http->is_nowhere) {
+	if (!conn->grant || conn->http->is_nowhere) {
 		return true;
 	}
 	const char *id = http_find_session(conn, &len);

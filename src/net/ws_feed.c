@@ -1,5 +1,6 @@
 /* The feed WebSocket: the list of sessions, and their changes. */
-#include "net_internal.h"
+#include "http_internal.h"
+#include "routes.h"
 
 #include "holdfast/session_list.h"
 
@@ -299,4 +300,19 @@ const struct conn_ops feed_conn_ops = {
 	.message = feed_message,
 	.writable = feed_writable,
 	.closed = feed_closed,
+};
+
+static void serve(struct conn *conn)
+{
+	if (http_wants_sse(conn)) {
+		http_open_sse_feed(conn);
+	} else {
+		http_refuse_method(conn, "GET");
+	}
+}
+
+const struct route feed_routes[] = {
+	{"/api/events", "GET", .flags = ROUTE_EVENT_SOURCE, .serve = serve,
+		.socket = &feed_conn_ops},
+	{0},
 };

@@ -5,7 +5,6 @@
 #include "node_internal.h"
 
 #include "holdfast/deflate.h"
-#include "holdfast/mirror.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -14,59 +13,10 @@
 #include <strings.h>
 #include <sys/random.h>
 
-/* A session that an editor has open at another node. Only nodes can use this path. */
-#define EDITOR_LINE_PATH "/api/sessions/{id}/acp"
-
 bool ws_is_asked_for(const struct http_head *head)
 {
 	return http_head_has_word(head, "upgrade", "websocket") &&
 	       http_head_has_word(head, "connection", "upgrade");
-}
-
-/** Whether the path matches and the session id in it is valid; copies the id. */
-static bool fits(const char *path, const char *pattern, char id[129])
-{
-	size_t before = strcspn(pattern, "{");
-	if (!http_path_fits(path, pattern)) {
-		return false;
-	}
-	size_t len = pattern[before] ? strcspn(path + before, "/") : 0;
-	bool is_one = !len || session_id_is_valid(path + before, len);
-	memcpy(id, path + before, is_one ? len : 0);
-	id[is_one ? len : 0] = '\0';
-	return is_one;
-}
-
-/**
- * Finds the kind of socket at a path, and copies its session id. Returns NULL if there is none. As
- * in http_api.c, each row has its rights in proto/doors.json. `is_node`: another node asks, on
- * behalf of an editor (editor_line.c).
- */
-static const struct conn_ops *find_socket(const char *path, bool is_node, char id[129])
-{
-	static const struct {
-		const char *path;
-		const struct conn_ops *ops;
-	} sockets[] = {
-		{"/api/sessions/{id}/ws", &observer_conn_ops},
-		{"/api/sessions/{id}/produce", &producer_conn_ops},
-		{"/api/events", &feed_conn_ops},
-		{"/api/ai/{id}", &ai_conn_ops},
-		{"/acp", &editor_conn_ops},
-	};
-	id[0] = '\0';
-	for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++) {
-		if (fits(path, sockets[i].path, id)) {
-			return sockets[i].ops;
-		}
-	}
-	return is_node && fits(path, EDITOR_LINE_PATH, id) ? &editor_conn_ops : NULL;
-}
-
-bool ws_is_path(const char *path)
-{
-	char id[129];
-	return find_socket(path, false, id);
 }
 
 /** Whether a Sec-WebSocket-Key is 16 bytes in base64. */
@@ -168,14 +118,22 @@ void ws_make_client_id(struct conn *conn)
 	}
 }
 
+static void append_field(struct buffer *out, const char *name, const char *value)
+{
+	if (value) {
+		buffer_printf(out, "%s: %s\r\n", name, value);
+	}
+}
+
 void ws_upgrade(struct conn *conn)
 {
 	char key[25];
 	char accept[29];
 	struct buffer answer = {0};
-	const struct conn_ops *ops =
-		find_socket(conn->http->path, conn->kind.is_node, conn->session_id);
+	const struct conn_ops *ops = http_find_socket(conn);
+	const struct route *route = conn->http->route;
 	conn->http->must_close = true; /* after a refusal, what follows are not requests */
+	conn->session_id[0] = '\0';
 	if (!ops) {
 		http_refuse(conn, "not_found", "there is no WebSocket at this address");
 		return;
@@ -183,6 +141,9 @@ void ws_upgrade(struct conn *conn)
 	if (!server_may(conn->server->life, MAY_SERVE)) {
 		http_refuse(conn, "shutting_down", SHUTTING_DOWN);
 		return;
+	}
+	if (route->flags & ROUTE_SESSION) {
+		http_copy_session_id(conn);
 	}
 	enum denial denial;
 	if (!check_handshake(conn, key) || !identify_socket(conn, &denial)) {
@@ -195,10 +156,7 @@ void ws_upgrade(struct conn *conn)
 	ws_make_client_id(conn);
 	const char *deflate = answer_deflate(conn);
 	conn->ws->deflates = conn->ws->reader.may_deflate = deflate != NULL;
-	bool is_tap =
-		conn->kind.is_node && ops == &observer_conn_ops &&
-		http_head_has_word(conn->http->head, "sec-websocket-protocol", MIRROR_PROTOCOL);
-	conn->ops = is_tap ? &tap_conn_ops : ops;
+	conn->ops = ops;
 	query_read_socket(conn);
 	if (conn->session_id[0] && session_table_is_shared(conn->server->sessions)) {
 		conn->ws->target = http_copy_target(conn->http->head);
@@ -206,13 +164,14 @@ void ws_upgrade(struct conn *conn)
 	accept_key(key, accept);
 	buffer_printf(&answer,
 		"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n"
-		"connection: Upgrade\r\nsec-websocket-accept: %s\r\n%s%s%s%s\r\n",
-		accept,
-		is_tap                  ? "sec-websocket-protocol: " MIRROR_PROTOCOL "\r\n"
-		: offers_protocol(conn) ? "sec-websocket-protocol: holdfast.v1\r\n"
-					: "",
-		deflate ? "sec-websocket-extensions: " : "", deflate ? deflate : "",
-		deflate ? "\r\n" : "");
+		"connection: Upgrade\r\nsec-websocket-accept: %s\r\n",
+		accept);
+	append_field(&answer, "sec-websocket-protocol",
+		route->protocol         ? route->protocol
+		: offers_protocol(conn) ? "holdfast.v1"
+					: NULL);
+	append_field(&answer, "sec-websocket-extensions", deflate);
+	buffer_append_str(&answer, "\r\n");
 	conn_put(conn, answer.data, answer.len);
 	buffer_finish(&answer);
 	trace_log(conn, 101);

@@ -1,5 +1,6 @@
 /* The observer's WebSocket: passes its requests to the observer, the session and its agent. */
 #include "node_internal.h"
+#include "routes.h"
 #include "ws_internal.h"
 
 #include "holdfast/intake.h"
@@ -325,4 +326,10 @@ const struct conn_ops observer_conn_ops = {
 	.message = observer_message,
 	.writable = observer_writable,
 	.closed = observer_closed,
+};
+
+const struct route observer_routes[] = {
+	{"/api/sessions/{id}/ws", "", .flags = ROUTE_SESSION | ROUTE_CHECKED,
+		.socket = &observer_conn_ops},
+	{0},
 };

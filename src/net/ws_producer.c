@@ -1,4 +1,5 @@
 /* The producer's WebSocket: append, answered with `appended` once durable, and keepalive. */
+#include "routes.h"
 #include "ws_internal.h"
 
 #include <stdio.h>
@@ -152,4 +153,10 @@ const struct conn_ops producer_conn_ops = {
 	.message = producer_message,
 	.writable = conn_flush,
 	.is_producer = true,
+};
+
+const struct route producer_routes[] = {
+	{"/api/sessions/{id}/produce", "", .flags = ROUTE_SESSION | ROUTE_CHECKED,
+		.socket = &producer_conn_ops},
+	{0},
 };

@@ -4,6 +4,7 @@
  * viewers (ws_viewer.c) and their requests come up.
  */
 #include "node_internal.h"
+#include "routes.h"
 #include "ws_internal.h"
 
 #include "holdfast/mirror.h"
@@ -191,4 +192,10 @@ const struct conn_ops tap_conn_ops = {
 	.end_tick = tap_end_tick,
 	.tell = tap_tell,
 	.takes_bodies = true,
+};
+
+const struct route tap_routes[] = {
+	{"/api/sessions/{id}/ws", "", .flags = ROUTE_NODES | ROUTE_SESSION | ROUTE_CHECKED,
+		.socket = &tap_conn_ops, .protocol = MIRROR_PROTOCOL},
+	{0},
 };

@@ -22,18 +22,30 @@ const textsOf = (code) => [...code.matchAll(/"([^"]*)"/g)].map(([, text]) => tex
 /** {name...} is a name that may have slashes. */
 const pathOf = (pattern) => pattern.replace('...}', '}');
 
-/** Each method at each address: {method, path}. HEAD, which is as GET, is left out. */
-export const routes = () => rowsOf('net/http_api.c', 'routes').map(textsOf).flatMap(([path, methods]) =>
-	methods.split(', ').filter((method) => method !== 'HEAD').map((method) => ({ method, path: pathOf(path) })));
+/** Each table of routes in the net room, without the row that ends it: path, methods, and whether a WebSocket is there. */
+function routeRows() {
+	const code = readdirSync(folder('net')).filter((name) => name.endsWith('.c')).map((name) => read(`net/${name}`)).join('\n');
+	const tables = [...code.matchAll(/^(?:static )?const struct route \w+\[\] = \{\n(.*?)\n\};/gms)].map(([, body]) => body);
+	const rows = tables.flatMap((body) => [...body.matchAll(/^\t\{"([^"]*)", "([^"]*)"(.*?)\},$/gms)].map(([, path, methods, rest]) => ({ path, methods, hasSocket: rest.includes('.socket = '), isForNodes: rest.includes('ROUTE_NODES') })));
+	const count = tables.reduce((sum, body) => sum + body.split('\n').filter((line) => line.startsWith('\t{"')).length, 0);
+	if (tables.length < 5 || rows.length !== count || tables.some((body) => !body.endsWith('\t{0},'))) {
+		throw new Error('the tables of routes in src/net are not read: a row begins with {"PATH", "METHODS", and the last one is {0}');
+	}
+	return rows;
+}
 
-/** The addresses of WebSockets. */
-export const sockets = () => rowsOf('net/ws_handshake.c', 'sockets').map((row) => textsOf(row)[0]);
+/** Each method at each address: {method, path}. HEAD, which is as GET, is left out, and so is what is at all other addresses. */
+export const routes = () => routeRows().filter(({ path }) => path !== '/{file...}').flatMap(({ path, methods }) =>
+	methods.split(', ').filter((method) => method && method !== 'HEAD').map((method) => ({ method, path: pathOf(path) })));
+
+/** The addresses of WebSockets for clients. */
+export const sockets = () => routeRows().filter(({ hasSocket, isForNodes }) => hasSocket && !isForNodes).map(({ path }) => path);
 
 /** Every address, and beginning or end of one, in the code of the net room: a way around the tables has one. */
 export function namedPaths() {
 	const files = readdirSync(folder('net')).filter((name) => name.endsWith('.c'));
 	const code = files.map((name) => read(`net/${name}`)).join('\n');
-	return [...new Set([...code.matchAll(/"(\/[a-z][^"\s]*)"/g)].map(([, path]) => path))];
+	return [...new Set([...code.matchAll(/"(\/[a-z][^"\s]*)"/g)].map(([, path]) => path))].filter((path) => !/(\{(id|rest)\.\.\.\}|\*)$/.test(path)); // rows for what is nowhere else
 }
 
 /** The types of frames that the sockets of our own protocol take, as the parser names them to who sends another: by side. */
