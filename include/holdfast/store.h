@@ -377,6 +377,7 @@ struct store_repaired {
 	const char *why; /* what is damaged; static text */
 	uint64_t lost; /* events replaced by gaps; set once is_done */
 	uint64_t found; /* events recovered from the journal; set once is_done */
+	uint64_t unused; /* records of the journal that could not be used */
 	bool is_done;
 };
 /** Returns false if the session is not damaged, or is not to be repaired. */
@@ -466,6 +467,7 @@ struct names_repaired {
 	bool is_remade; /* their file was made anew */
 	uint64_t recovered; /* names that the journal had */
 	uint64_t missing; /* names that inputs gave, and that are lost */
+	uint64_t doubtful; /* of these, such as records that are gone may have had */
 };
 /** Reads the names, if they are not in memory. Blocks. */
 void session_log_get_names_repair(struct session_log *log, struct names_repaired *ret);

@@ -114,6 +114,23 @@ static void recover_name(struct session_log *log, const struct log_name *name)
 	log_keys_add(log, name);
 }
 
+void log_keys_note_replayed(struct session_log *log, uint64_t seq)
+{
+	log->keys.known_to = seq > log->keys.known_to ? seq : log->keys.known_to;
+}
+
+void log_keys_doubt(struct session_log *log)
+{
+	struct log_keys *keys = &log->keys;
+	if (log->last_seq <= keys->known_to) {
+		return;
+	}
+	keys->doubtful = log->last_seq - keys->known_to;
+	keys->input_names += keys->doubtful;
+	keys->names.missing += keys->names.slots ? keys->doubtful : 0;
+	log->dirty = true;
+}
+
 void log_keys_add_input(struct session_log *log, uint64_t nth, const struct log_name *name)
 {
 	if (nth < log->keys.input_names) {
@@ -273,6 +290,7 @@ void session_log_get_names_repair(struct session_log *log, struct names_repaired
 	ret->is_remade = log->keys.is_remade;
 	ret->recovered = log->keys.recovered;
 	ret->missing = log->keys.names.missing;
+	ret->doubtful = log->keys.doubtful;
 }
 
 bool session_log_lacks_names(const struct session_log *log)

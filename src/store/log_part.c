@@ -18,6 +18,7 @@ struct coming_name {
 void session_log_complete(struct session_log *log, struct event *event, int64_t ts)
 {
 	if (log->store->is_replaying) {
+		log_keys_note_replayed(log, event->seq);
 		session_log_add(log, event, ts);
 		return;
 	}

@@ -146,6 +146,7 @@ static bool is_given_up(struct recovery *rec, struct session_log *log)
 		return false;
 	}
 	repair_note_journal(log, RECORD_DAMAGED);
+	repair_note_unused(log);
 	return true;
 }
 

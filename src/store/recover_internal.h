@@ -43,7 +43,7 @@ int recover_replay(struct recovery *rec, const struct record *record);
 bool recover_log_is_empty(struct store *store, const char *id);
 /** Whether this is a repair, and of this session. */
 bool recover_is_to_repair(const struct recovery *rec, const char *id);
-/** Repair: notes that a session has a damaged record, once the journal has been walked. */
+/** Repair, once the journal has been walked: notes a damaged record of a session, and lost names. */
 void recover_note_last(const struct recovery *rec, struct session_log *log);
 struct recovery recovery_begin(struct store *store, char **ret_why);
 void recovery_finish(struct recovery *rec);

@@ -243,8 +243,15 @@ bool recover_is_to_repair(const struct recovery *rec, const char *id)
 
 void recover_note_last(const struct recovery *rec, struct session_log *log)
 {
-	if (recover_is_to_repair(rec, log->id) && recover_is_damaged(rec, log->id, log->epoch)) {
+	if (!recover_is_to_repair(rec, log->id) || hash_get(rec->kept, log->id, strlen(log->id))) {
+		return;
+	}
+	if (recover_is_damaged(rec, log->id, log->epoch)) {
 		repair_note_journal(log, RECORD_DAMAGED);
+		repair_note_unused(log);
+	}
+	if (log->repair || rec->store->journal_is_damaged) {
+		log_keys_doubt(log);
 	}
 }
 

@@ -135,6 +135,7 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 	log->index.disk.certain = log_index_size(&log->index);
 	log->keys.size = log->keys.disk.certain = meta->keys_size;
 	log->keys.input_names = meta->input_names;
+	log->keys.known_to = meta->is_guessed ? UINT64_MAX : meta->max_seq;
 	int r = is_to_repair(log) ? check_or_repair(log, meta->is_guessed) : check_log(log);
 	if (r < 0) {
 		*ret_why = "its log does not have what its metadata says is certain";

@@ -28,6 +28,7 @@ struct repair {
 	uint64_t scanned; /* the last event that the file has or should have */
 	uint64_t lost; /* events missing in the file */
 	uint64_t found; /* of these, recovered from the journal */
+	uint64_t unused; /* records of the journal, because one of them is damaged */
 	struct hash *events; /* struct event, by seq: recovered from the journal */
 	struct buffer names; /* without metadata: lines of keys.jsonl that inputs gave */
 	bool is_done;
@@ -267,6 +268,11 @@ void repair_note_journal(struct session_log *log, const char *why)
 	log->repair->why = log->repair->why ? log->repair->why : why;
 }
 
+void repair_note_unused(struct session_log *log)
+{
+	log->repair->unused++;
+}
+
 void repair_take_event(struct session_log *log, const struct event_view *view)
 {
 	struct repair *repair = log->repair;
@@ -300,6 +306,7 @@ bool session_log_get_repair(const struct session_log *log, struct store_repaired
 		*ret = (struct store_repaired){.why = repair->why,
 			.lost = repair->lost - repair->found,
 			.found = repair->found,
+			.unused = repair->unused,
 			.is_done = repair->is_done};
 	}
 	return repair != NULL;

@@ -30,6 +30,8 @@ int repair_look(struct session_log *log, bool has_metadata, const char *why);
 void repair_take_event(struct session_log *log, const struct event_view *view);
 /** Notes that the journal has lost inputs of the session, and so an unknown number of events. */
 void repair_note_journal(struct session_log *log, const char *why);
+/** Counts a record of the session that is not used. Only after repair_note_journal(). */
+void repair_note_unused(struct session_log *log);
 /** Writes the repaired log, after the session has its new epoch: see above. Blocks. */
 int repair_write(struct session_log *log);
 /** Accepts NULL. */

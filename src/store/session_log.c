@@ -190,6 +190,7 @@ int64_t session_log_append(
 
 void session_log_again(struct session_log *log, const struct event_view *view)
 {
+	log_keys_note_replayed(log, view->seq);
 	if (log->repair) {
 		repair_take_event(log, view);
 	}

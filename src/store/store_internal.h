@@ -129,6 +129,9 @@ struct log_keys {
 	bool is_told; /* that some are lost; it counts as damaged */
 	bool is_remade; /* the file was damaged, and was made anew */
 	uint64_t recovered; /* names whose lines were lost, and that the journal had */
+	/* Recovery: the names of inputs that gave events up to this one are in the file, or replayed. */
+	uint64_t known_to;
+	uint64_t doubtful; /* a repair: names that may have been in records that are gone */
 };
 
 struct session_log {
@@ -489,6 +492,13 @@ void log_keys_add(void *log, const struct log_name *name);
  * opened, also one that the log should have and lacks.
  */
 void log_keys_add_input(struct session_log *log, uint64_t nth, const struct log_name *name);
+/** Recovery has replayed the inputs up to this event, and so has their names. */
+void log_keys_note_replayed(struct session_log *log, uint64_t seq);
+/**
+ * After a replay that lacks records: the log may have events behind them, whose inputs may have given
+ * names. As many names count as lost as there are such events.
+ */
+void log_keys_doubt(struct session_log *log);
 /** Says, once the store is open, that names are lost: appends that need them are refused. */
 void log_keys_tell_missing(struct session_log *log);
 /** Has the names written if many are unwritten. */

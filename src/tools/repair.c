@@ -37,7 +37,9 @@ static const struct command command = {
 		"The damaged files stay in set-aside/; remove them when you do not need them any more.\n\n"
 		"Stop the server first. If repair is interrupted, run it again. It prints a line for each session that was\n"
 		"damaged: id, what was wrong, how many events are lost, how many the journal had, the new epoch.\n\n"
-		"Exit codes: 0 nothing was damaged, or nothing is lost; 1 events, keys, images or streams are lost; 2 failed.\n",
+		"Where records of the journal cannot be used, what they said is lost unless the log has it: keys may be, too.\n\n"
+		"Exit codes: 0 nothing was damaged, or nothing is lost; 1 events, records, keys, images or streams are lost;\n"
+		"2 failed.\n",
 	.options = options,
 	.words_min = 1,
 	.words_max = 2,
@@ -79,11 +81,16 @@ static void tell(struct repair *repair, const char *id, uint64_t epoch)
 {
 	struct store_repaired damage;
 	if (session_table_get_repair(repair->sessions, id, &damage)) {
-		repair->lost += damage.lost;
+		repair->lost += damage.lost + damage.unused;
 		repair->told++;
-		diag_print("%s: %s; %" PRIu64 " lost, %" PRIu64
+		char unused[64] = "";
+		if (damage.unused) {
+			snprintf(unused, sizeof(unused), " (%" PRIu64 " cannot be used)",
+				damage.unused);
+		}
+		diag_print("%s: %s%s; %" PRIu64 " lost, %" PRIu64
 			   " from the journal; new epoch %016" PRIx64,
-			id, damage.why, damage.lost, damage.found, epoch);
+			id, damage.why, unused, damage.lost, damage.found, epoch);
 		diag_flush();
 	}
 }
@@ -150,7 +157,8 @@ static void tell_names(struct repair *repair, const char *id, const struct names
 	if (!names->is_remade && !names->recovered && !names->missing) {
 		return;
 	}
-	diag_print("%s: names were damaged; %" PRIu64 " lost, %" PRIu64 " from the journal%s", id,
+	diag_print("%s: names %s; %" PRIu64 " lost, %" PRIu64 " from the journal%s", id,
+		names->doubtful ? "may have been in records that cannot be used" : "were damaged",
 		names->missing, names->recovered,
 		!names->missing        ? ""
 		: repair->forgets_keys ? "; the lost ones are given up"

@@ -202,6 +202,50 @@ for (const [how, spoil, isLost] of [
 	});
 }
 
+for (const [what, length] of [['a record of it is damaged', 1], ['a batch is, and what is behind it is lost', 60]]) {
+	test(`a key whose event is in the log is refused where the journal has lost it: ${what}`, async (t) => {
+		const server = await Server.start(t, { args: ['--limit', 'idle_flush_ms=3600000'] });
+		for (const id of ['s', 'fine']) {
+			await server.createSession({ id });
+			await post(server, id, [note('k0')]);
+		}
+		await server.stop();
+		await server.restart();
+		for (const key of ['k1', 'k2', 'k3']) {
+			await post(server, 's', [note(key)]);
+		}
+		await server.kill9();
+		const dir = join(server.dataDir, 'journal');
+		const file = readdirSync(dir).map((name) => join(dir, name)).find((name) => readFileSync(name).includes('{"key":"k2"}'));
+		const bytes = readFileSync(file);
+		const at = bytes.indexOf('{"key":"k2"}');
+		bytes.fill(0xa5, at, at + length);
+		writeFileSync(file, bytes);
+		await verify(1, server.dataDir);
+		const told = await repair(1, server.dataDir);
+		assert.match(told, /^s: names may have been in records that cannot be used; 2 lost, 0 from the journal; --forget-keys gives the lost ones up$/m);
+		if (length === 1) {
+			assert.match(told, /^s: a record of it in the journal is damaged \(2 cannot be used\); 0 lost, /m);
+		}
+		assert.doesNotMatch(told, /^fine: names/m);
+		await verify(1, server.dataDir);
+		await server.restart();
+		await isKnown(server, [note('k0'), note('k1')]);
+		for (const key of ['k2', 'k3', 'never']) {
+			await isRefused(server, [note(key)]);
+		}
+		await post(server, 's', [input.note({ goes: 'on' })]);
+		assert.equal((await post(server, 'fine', [note('new')])).acks[0].duplicate, false);
+		assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready', damaged_sessions: 1 });
+		await server.stop();
+		assert.match(await repair(1, server.dataDir, '--forget-keys'), /^s: names were damaged; 2 lost, .*given up\n$/);
+		await verify(0, server.dataDir);
+		await server.restart();
+		assert.equal((await post(server, 's', [note('k2')])).acks[0].duplicate, false);
+		await isKnown(server, [note('k0'), note('k1'), note('k2')]);
+	});
+}
+
 test('damaged names in a database', async (t) => {
 	const server = await start(t, ['--store', postgres.address('names')]);
 	const flipAll = () => {
