@@ -13,6 +13,7 @@
 #include "holdfast/session.h"
 #include "holdfast/turns.h"
 
+struct placement_ops;
 struct push;
 struct raw_store;
 struct server;
@@ -76,6 +77,8 @@ struct server_config {
 	const char *web_dir; /* static files; NULL: none */
 	const char *highlight_dir; /* highlight.js for those files; NULL: none */
 	struct session_table *sessions;
+	/** If other nodes share the store, what finds sessions there; NULL: all are here. */
+	const struct placement_ops *placement;
 	struct agent_host *agents;
 	struct access *access; /* NULL: no authentication */
 	struct push *push; /* NULL: no push messages */

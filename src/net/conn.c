@@ -77,7 +77,7 @@ void conn_drop_session(struct conn *conn)
 	http_ds_forget(conn);
 	http_raw_forget(conn);
 	if (!conn->ops) {
-		node_mirror_leave(conn, false);
+		placement_leave(conn, false);
 	}
 	if (conn->session) {
 		session_drop(conn->session);
@@ -157,7 +157,7 @@ static void destroy(struct conn *conn)
 	http_finish(conn);
 	ws_finish(conn);
 	conn_drop_session(conn);
-	node_mirror_leave(conn, false);
+	placement_leave(conn, false);
 	list_remove(&conn->kind_link);
 	list_remove(&conn->tick_link);
 	list_remove(&conn->link);

@@ -5,8 +5,7 @@
  */
 #include "editor_internal.h"
 
-#include "node_internal.h"
-#include "node_socket.h"
+#include "placement.h"
 
 #include "holdfast/loop.h"
 
@@ -36,6 +35,12 @@ struct editor_line {
 	bool is_quiet; /* no message has passed since the last sweep */
 };
 
+/** A line exists only where sessions can be at other nodes. */
+static const struct placement_sockets *sockets_of(const struct conn *conn)
+{
+	return conn->server->placement->ops->sockets;
+}
+
 static struct editor_line *find_line(const struct conn *conn, const char *id)
 {
 	list_for_each(link, &conn->editor->lines) {
@@ -52,7 +57,7 @@ static void destroy(struct editor_line *line)
 	if (!line) {
 		return;
 	}
-	node_socket_leave(line->socket);
+	sockets_of(line->conn)->leave(line->socket);
 	list_remove(&line->link);
 	line->conn->editor->line_count--;
 	buffer_finish(&line->farewell);
@@ -149,7 +154,7 @@ static void handle_message(void *owner, const char *text, size_t len)
 	if (is_farewell(line, text, len)) {
 		destroy(line);
 	} else if (sock_is_choked(&conn->sock)) {
-		node_socket_pause(line->socket, true);
+		sockets_of(line->conn)->pause(line->socket, true);
 		sock_want_writable(&conn->sock);
 	}
 }
@@ -165,7 +170,7 @@ static void greet(struct editor_line *line)
 	buffer_append_str(&hello, door->takes_urls ? "\"url\":{}" : "");
 	buffer_printf(&hello, "}},\"_meta\":{\"holdfast\":{\"read_only\":%s}}}}",
 		door->is_read_only ? "true" : "false");
-	node_socket_send(line->socket, hello.data, hello.len);
+	sockets_of(line->conn)->send(line->socket, hello.data, hello.len);
 	buffer_finish(&hello);
 }
 
@@ -221,22 +226,6 @@ static const struct node_socket_ops socket_ops = {
 
 /* --- creation --- */
 
-static struct node_socket *open_socket(struct editor_line *line)
-{
-	struct conn *conn = line->conn;
-	struct buffer identity = {0};
-	char *target = xprintf("/api/sessions/%s/acp?client_id=%s", line->id, conn->ws->client_id);
-	node_append_identity(conn, &identity, "GET", target);
-	struct node_socket *socket = node_socket_open(conn->server,
-		&(struct node_socket_config){.address = line->address,
-			.target = target,
-			.identity = buffer_cstr(&identity)},
-		&socket_ops, line);
-	buffer_finish(&identity);
-	free(target);
-	return socket;
-}
-
 static void connect_to(struct conn *conn, const char *id, const char *address)
 {
 	struct editor_line *line = xcalloc(1, sizeof(*line));
@@ -245,7 +234,9 @@ static void connect_to(struct conn *conn, const char *id, const char *address)
 	line->address = xstrdup(address);
 	list_append(&conn->editor->lines, &line->link);
 	conn->editor->line_count++;
-	line->socket = open_socket(line);
+	char *target = xprintf("/api/sessions/%s/acp?client_id=%s", id, conn->ws->client_id);
+	line->socket = sockets_of(conn)->open(conn, address, target, &socket_ops, line);
+	free(target);
 	if (!line->socket) {
 		destroy(line);
 		settle(conn, limit_code(LIMIT_node_sockets));
@@ -303,8 +294,8 @@ static int begin_seeking(
 static void send_up(struct editor_line *line, const char *text, size_t len)
 {
 	line->is_quiet = false;
-	node_socket_send(line->socket, text, len);
-	if (node_socket_is_choked(line->socket)) {
+	sockets_of(line->conn)->send(line->socket, text, len);
+	if (sockets_of(line->conn)->is_choked(line->socket)) {
 		line->is_choked = true;
 		line->conn->is_parked = true;
 		conn_update_flow(line->conn);
@@ -337,7 +328,7 @@ int editor_pass_on(struct conn *conn, const struct editor_request *request, cons
 	if (unplaced) {
 		return refuse_place(unplaced, refusal);
 	}
-	if (opens && conn_sees(conn, id) && conn_may_be_elsewhere(conn, id, strlen(id))) {
+	if (opens && conn_sees(conn, id) && placement_may_be_elsewhere(conn, id, strlen(id))) {
 		if (conn->kind.is_node) { /* do not forward in circles */
 			conn_close(conn, WS_CLOSE_GOING_AWAY, "owner gone");
 			return 1;
@@ -378,7 +369,7 @@ void editor_lines_writable(struct conn *conn)
 	list_for_each(link, &conn->editor->lines) {
 		struct editor_line *line = list_entry(link, struct editor_line, link);
 		if (line->is_open && !sock_is_choked(&conn->sock)) {
-			node_socket_pause(line->socket, false);
+			sockets_of(line->conn)->pause(line->socket, false);
 		}
 	}
 }
@@ -392,7 +383,7 @@ void editor_sweep(struct conn *conn)
 		if ((conn->is_closing || is_useless) && line->is_open) {
 			destroy(line);
 		} else {
-			node_socket_sweep(line->socket);
+			sockets_of(line->conn)->sweep(line->socket);
 		}
 	}
 }
@@ -401,7 +392,8 @@ size_t editor_lines_kept(const struct conn *conn)
 {
 	size_t size = 0;
 	list_for_each(link, &conn->editor->lines) {
-		size += node_socket_kept(list_entry(link, struct editor_line, link)->socket);
+		const struct editor_line *line = list_entry(link, struct editor_line, link);
+		size += sockets_of(conn)->kept(line->socket);
 	}
 	return size;
 }

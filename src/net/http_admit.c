@@ -1,5 +1,6 @@
 /* Admission of a request by its head: who sends it, and what is refused before its body arrives. */
-#include "node_internal.h"
+#include "http_internal.h"
+#include "placement.h"
 
 #include <string.h>
 #include <strings.h>
@@ -32,6 +33,13 @@ const char *http_method_name(enum http_method method)
 	return methods[method];
 }
 
+char *http_copy_target(const struct http_head *head)
+{
+	bool has_query = head->query.len > 0;
+	return xprintf("%.*s%s%.*s", (int)head->path.len, head->text + head->path.at,
+		has_query ? "?" : "", (int)head->query.len, head->text + head->query.at);
+}
+
 void http_refuse_size(struct conn *conn)
 {
 	struct refusal refusal = {0};
@@ -55,7 +63,7 @@ void http_admit(struct conn *conn)
 	const char *why = NULL;
 	char expect[24];
 	const char *code = NULL;
-	if (conn->kind.is_node && !node_admit(conn)) {
+	if (conn->kind.is_node && !placement_admit(conn)) {
 		return;
 	}
 	if (!conn->kind.is_node) {

@@ -1,5 +1,6 @@
 /* Builds HTTP answers, and the heads of those that are streamed. */
-#include "node_internal.h"
+#include "http_internal.h"
+#include "placement.h"
 
 #include "holdfast/clock.h"
 #include "holdfast/deflate.h"
@@ -232,6 +233,24 @@ void http_respond_page(struct conn *conn, const struct buffer *json)
 	buffer_finish(&packed);
 }
 
+/**
+ * Whether the request may be told that something is not found: it is not about a session, or the
+ * session is here, or it is known not to exist, because the store was asked or it was deleted here.
+ */
+static bool may_say_not_found(const struct conn *conn)
+{
+	size_t len;
+	if (!conn->grant || conn->http->is_nowhere) {
+		return true;
+	}
+	const char *id = http_find_session(conn, &len);
+	if (!id || !grant_sees(conn->grant, id, len)) {
+		return true; /* not about a session, or of one that the client must not learn about */
+	}
+	return server_may(conn->server->life, MAY_JUDGE) &&
+	       !placement_may_be_elsewhere(conn, id, len);
+}
+
 #define RETRY_SOON "retry-after: 1\r\n"
 
 /** Says that the client has to come back: the session is not here, but it may well exist. */
@@ -246,7 +265,7 @@ static void refuse_with(struct conn *conn, unsigned status, const char *headers,
 	const char *message, const struct error_detail *detail)
 {
 	struct buffer body = {0};
-	if (strcmp(code, "not_found") == 0 && !http_may_say_not_found(conn)) {
+	if (strcmp(code, "not_found") == 0 && !may_say_not_found(conn)) {
 		say_moved(conn, &code, &message);
 		status = 503;
 	}
@@ -291,6 +310,19 @@ void http_refuse_moved(struct conn *conn)
 	const char *message;
 	say_moved(conn, &code, &message);
 	http_refuse(conn, code, message);
+}
+
+void http_refuse_lost(struct conn *conn)
+{
+	const char *id = conn->session_id;
+	bool is_deleted = conn->http->is_nowhere ||
+			  (server_may(conn->server->life, MAY_JUDGE) && !conn->server->placement &&
+				  !session_table_get(conn->server->sessions, id, strlen(id)));
+	if (is_deleted) {
+		http_refuse(conn, "not_found", SESSION_DELETED);
+	} else {
+		http_refuse_moved(conn);
+	}
 }
 
 void http_refuse_limit(struct conn *conn, unsigned status, enum limit limit, const char *message)

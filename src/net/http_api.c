@@ -1,5 +1,6 @@
 /* The REST API (proto/protocol.md#rest): the table of routes, and the requests about sessions. */
-#include "node_internal.h"
+#include "http_internal.h"
+#include "placement.h"
 #include "routes.h"
 #include "ws_internal.h"
 
@@ -162,7 +163,7 @@ static void route_events(struct conn *conn, struct session *session)
 		if (http_may(conn, RIGHT_APPEND) && !conn_waits_for_names(conn, session, NULL, 0)) {
 			http_post_events(conn, session);
 		}
-	} else if (http_wants_sse(conn) && (is_there(session) || node_mirror_channel(conn))) {
+	} else if (http_wants_sse(conn) && (is_there(session) || placement_channel(conn))) {
 		http_open_sse(conn);
 	} else if (!is_there(session)) {
 		http_refuse_no_session(conn);

@@ -2,7 +2,8 @@
  * Creates sessions, and lists the agents and directories that they can have
  * (proto/protocol.md#rest).
  */
-#include "node_internal.h"
+#include "http_internal.h"
+#include "placement.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -209,7 +210,8 @@ void http_create_session(struct conn *conn)
 	const struct agent_entry *entry = agent_list_find(agent_host_list(agents), request.agent);
 	if (!http_may(conn, RIGHT_CREATE)) {
 		/* http_may() has refused. */
-	} else if (request.id && conn_sees(conn, request.id) && http_seeks_new(conn, request.id)) {
+	} else if (request.id && conn_sees(conn, request.id) &&
+		   placement_seek_new(conn, request.id)) {
 		/* It is routed again when it is known whether another node has this session. */
 	} else if (conn->http->is_elsewhere) {
 		refuse_exists(conn, NULL);

@@ -4,7 +4,8 @@
  * waits until that is not empty, and a stream of server-sent events sends all that follow. Polls
  * and streams of a session that another node owns observe its mirror (node_mirror.c).
  */
-#include "node_internal.h"
+#include "http_internal.h"
+#include "placement.h"
 #include "routes.h"
 #include "ws_internal.h"
 
@@ -35,7 +36,7 @@ struct ds_stream {
 /** The channel of the session or of its mirror; NULL if it is gone. */
 static struct channel *channel_of(const struct conn *conn)
 {
-	return conn->session ? session_channel(conn->session) : node_mirror_channel(conn);
+	return conn->session ? session_channel(conn->session) : placement_channel(conn);
 }
 
 static uint64_t epoch_of(const struct conn *conn)
@@ -371,7 +372,7 @@ static void handle_closed(struct conn *conn)
 	}
 	observer_destroy(conn->ws->observer);
 	conn->ws->observer = NULL;
-	node_mirror_leave(conn, true);
+	placement_leave(conn, true);
 	free(conn->ds);
 	conn->ds = NULL;
 }
@@ -466,7 +467,7 @@ static void begin_stream(struct conn *conn, struct ds_read *read, const struct l
 	room_note_known(conn);
 	conn->ds = xcalloc(1, sizeof(*conn->ds));
 	conn->ds->least_cursor = read->least_cursor;
-	node_mirror_tell(conn);
+	placement_join(conn);
 	conn->ws->observer = observe(conn, read, &stream_ops, conn->ws->client_id);
 	free(read);
 	observer_load(conn->ws->observer, load);
@@ -529,7 +530,7 @@ static void serve(struct conn *conn)
 		http_refuse_no_session(conn);
 	} else if (conn_session_is_absent(conn, conn->session_id, id->len, &refusal)) {
 		http_refuse(conn, refusal.code, refusal.message);
-	} else if (session ? !session_is_there(session) : !node_mirror_channel(conn)) {
+	} else if (session ? !session_is_there(session) : !placement_channel(conn)) {
 		http_refuse_no_session(conn);
 	} else {
 		read_session(conn, session);

@@ -98,6 +98,8 @@ size_t http_body_max(const struct conn *conn);
 void http_refuse_size(struct conn *conn);
 /** The method as it is written in a request; "" for HTTP_OTHER. */
 const char *http_method_name(enum http_method method);
+/** The request target as it was sent. The caller frees it. */
+char *http_copy_target(const struct http_head *head);
 /** Identifies the sender of a request, and refuses what can be refused without its body. */
 void http_admit(struct conn *conn);
 

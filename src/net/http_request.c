@@ -6,8 +6,6 @@
  */
 #include "node_internal.h"
 
-#include "holdfast/node_identity.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,7 +180,7 @@ static void begin_request(struct conn *conn, const char *text, size_t len)
 	rate_take_message(conn, !http_is_refused(conn) && http_is_append(conn));
 	if (!http_is_refused(conn) && ws_is_asked_for(conn->http->head)) {
 		ws_upgrade(conn);
-	} else if (http_is_refused(conn) || !http_seeks(conn)) {
+	} else if (http_is_refused(conn) || !placement_seek(conn)) {
 		take_up(conn);
 	}
 }
@@ -190,8 +188,7 @@ static void begin_request(struct conn *conn, const char *text, size_t len)
 /** Takes a head if it is complete. Returns its length, or 0. */
 static size_t take_head(struct conn *conn, const char *at, size_t len)
 {
-	size_t more = conn->kind.is_node ? NODE_IDENTITY_MAX : 0;
-	size_t most = conn->server->limits->head_size + more;
+	size_t most = conn->server->limits->head_size + placement_head_more(conn);
 	size_t n = http_head_find_end(at, len, &conn->http->in_scanned);
 	if (n > most || (!n && len > most)) {
 		bool is_target = !memchr(at, '\n', most < len ? most : len);

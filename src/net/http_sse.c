@@ -4,7 +4,8 @@
  * reconnecting cannot cure is an HTTP status, at which EventSource gives up; any other is an event
  * followed by the end of the stream, after which EventSource reconnects.
  */
-#include "mirror_internal.h"
+#include "http_internal.h"
+#include "placement.h"
 
 #include "holdfast/loop.h"
 #include "holdfast/sse.h"
@@ -224,7 +225,7 @@ void http_open_sse(struct conn *conn)
 	if (has_body(conn)) {
 		return;
 	}
-	begin_stream(conn, conn->mirror ? &mirror_viewer_ops : &observer_conn_ops);
+	begin_stream(conn, placement_stream_ops(conn));
 	conn->ws->config.format = config.format;
 	conn->ws->config.deltas = config.deltas;
 	ws_begin(conn);

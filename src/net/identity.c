@@ -133,7 +133,7 @@ enum denial identify(struct conn *conn, const struct http_head *head)
 	size_t protocols = http_count_fields(head, "sec-websocket-protocol");
 	size_t logins = http_count_fields(head, "holdfast-login");
 	if (conn->kind.is_node) {
-		return DENIED_NOTHING; /* node_admit() has identified the sender */
+		return DENIED_NOTHING; /* placement_admit() has identified the sender */
 	}
 	take_grant(conn, NULL);
 	if (!conn->server->access) {
@@ -308,7 +308,7 @@ static enum denial renew(struct conn *conn, const struct request *request)
 		return DENIED_NOTHING;
 	}
 	if (conn->kind.is_node) {
-		denial = node_take_token(conn, request->token.token);
+		denial = placement_check_token(conn, request->token.token);
 	} else if (request->token.token) {
 		denial = take_token(conn, request->token.token);
 	} else {

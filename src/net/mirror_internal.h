@@ -7,8 +7,8 @@
 #include "node_socket.h"
 
 struct mirror {
-	struct list link; /* server.mirrors */
-	struct list due_link; /* server.mirrors_due; self otherwise */
+	struct list link; /* nodes.mirrors */
+	struct list due_link; /* nodes.mirrors_due; self otherwise */
 	struct server *server;
 	char *id;
 	char *address;

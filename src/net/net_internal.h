@@ -45,6 +45,7 @@ struct http_forward;
 struct ws_forward;
 struct ws_tap;
 struct mirror;
+struct placement;
 
 /** Behaviour of one kind of WebSocket; one table for each kind. */
 struct conn_ops {
@@ -285,12 +286,8 @@ struct server {
 	size_t half_open_count;
 	struct list slowed; /* connections */
 	uv_timer_t *slow_timer;
-	struct list links; /* struct node_link: connections to other nodes */
-	struct list links_over; /* those that have ended */
-	struct list mirrors; /* struct mirror: sessions of other nodes, watched here */
-	struct list mirrors_due; /* those with work for the end of the tick */
-	size_t link_count;
-	struct diag_limit node_warned;
+	struct placement *placement; /* where sessions are; NULL: all are here */
+	size_t link_count; /* sockets that the server has opened itself, to other nodes */
 	struct turns *turns; /* NULL: pages are not limited */
 	struct list searches; /* running searches */
 	struct list searches_waiting; /* searches that wait for one of those to end */

@@ -6,23 +6,32 @@
 #define HOLDFAST_NODE_INTERNAL_H
 
 #include "http_internal.h"
+#include "placement.h"
 
 #include "node_link.h"
 
-/* The refusal if the session's node cannot be reached, or says that it does not have it. */
-#define OWNER_UNREACHABLE \
-	"the node that has the session cannot be reached, or is handing it over; try again in a moment"
 /* The status with which a node rejects a request from another node. */
 #define STATUS_MISDIRECTED 421
 
-/* node_peer.c */
-/**
- * Authenticates a request that another node passes on: takes the sender from it. Returns false if
- * it was refused.
- */
+/** All that the server has of other nodes: its placement. */
+struct nodes {
+	struct placement placement; /* first */
+	struct server *server;
+	struct list links; /* struct node_link: connections to other nodes */
+	struct list links_over; /* those that have ended */
+	struct list mirrors; /* struct mirror: sessions of other nodes, watched here */
+	struct list mirrors_due; /* those with work for the end of the tick */
+	struct diag_limit warned;
+};
+
+static inline struct nodes *nodes_of(const struct server *server)
+{
+	return (struct nodes *)server->placement;
+}
+
+/* node_peer.c: see struct placement_ops */
 bool node_admit(struct conn *conn);
-/** The same for a token frame. */
-enum denial node_take_token(struct conn *conn, const char *token);
+enum denial node_check_token(struct conn *conn, const char *token);
 /**
  * Appends the signed identity of the request's sender, for another node. `method` NULL: for a token
  * frame.
@@ -32,31 +41,10 @@ void node_append_identity(
 /** Logs a warning, rate-limited. */
 void node_warn(struct server *server, const char *address, const char *why);
 
-/* node_seek.c */
-/** The request target as it was sent. The caller frees it. */
-char *http_copy_target(const struct http_head *head);
-/** Whether another node may have the session: this one does not, not even unreadably. */
-bool conn_may_be_elsewhere(const struct conn *conn, const char *id, size_t len);
-/**
- * Whether the request is for a session that another node may have. Then the connection is parked
- * until that is known; the request goes on here, with http_go_on(), or at the other node.
- */
-bool http_seeks(struct conn *conn);
-/**
- * Whether the request may be told that something is not found: it is not about a session, or the
- * session is here, or it is known not to exist, because the store was asked or it was deleted here.
- */
-bool http_may_say_not_found(const struct conn *conn);
-/**
- * The same for a session that is to be created: http_route_again() follows, and finds the result in
- * http.is_elsewhere.
- */
-bool http_seeks_new(struct conn *conn, const char *id);
-/**
- * The same for an authenticated WebSocket: conn->ops->open(), ws_forward() or node_mirror_join()
- * follows.
- */
-bool ws_seeks(struct conn *conn);
+/* node_seek.c: see struct placement_ops */
+bool node_seek(struct conn *conn);
+bool node_seek_new(struct conn *conn, const char *id);
+bool node_seek_socket(struct conn *conn);
 
 /* http_forward.c */
 /** Forwards the request once the other node is connected. */
@@ -95,11 +83,11 @@ void node_mirror_leave(struct conn *conn, bool is_known);
 /** The client has renewed its token. */
 void node_mirror_renew(struct conn *conn);
 /** Checks whether the other nodes are alive; called once a second. */
-void node_mirrors_sweep(struct server *server);
+void node_mirrors_sweep(struct nodes *nodes);
 /** Drops the tick's shared frames, and mirrors without viewers. */
-void node_mirrors_end_tick(struct server *server);
+void node_mirrors_end_tick(struct nodes *nodes);
 /** Destroys all mirrors. The server's connections must be closed. */
-void node_mirrors_close(struct server *server);
+void node_mirrors_close(struct nodes *nodes);
 
 /* ws_tap.c */
 extern const struct conn_ops tap_conn_ops;
@@ -131,12 +119,6 @@ void ws_viewer_destroy(struct conn *viewer);
  */
 struct conn *conn_create_viewer(struct conn *carrier, uint64_t number);
 void conn_destroy_viewer(struct conn *viewer);
-
-/* ws_observer.c */
-/** The gauge that counts such an observer. */
-enum metric ws_observer_metric(const struct conn *conn);
-/** The observer's socket is that of its connection. */
-extern const struct observer_socket_ops ws_observer_socket_ops;
 
 /* ws_forward.c */
 /** The limit of connections to other nodes is reached: refuses and closes the socket. */

@@ -1,6 +1,4 @@
-#include "node_link.h"
-
-#include "net_internal.h"
+#include "node_internal.h"
 
 #include "holdfast/loop.h"
 
@@ -14,8 +12,8 @@
 #include <unistd.h>
 
 struct node_link {
-	struct list link; /* server.links */
-	struct list over_link; /* server.links_over; self otherwise */
+	struct list link; /* nodes.links */
+	struct list over_link; /* nodes.links_over; self otherwise */
 	struct server *server;
 	const struct node_link_ops *ops; /* NULL: its owner has left */
 	void *owner;
@@ -42,7 +40,7 @@ static void end(struct node_link *link, const char *why)
 {
 	if (list_empty(&link->over_link)) {
 		link->why = why;
-		list_append(&link->server->links_over, &link->over_link);
+		list_append(&nodes_of(link->server)->links_over, &link->over_link);
 		uv_async_send(link->server->again);
 	}
 }
@@ -250,7 +248,7 @@ struct node_link *node_link_open(
 	link->fd = -1;
 	link->deadline_ms = now_ms(server) + server->limits->node_connect_ms;
 	list_init(&link->over_link);
-	list_append(&server->links, &link->link);
+	list_append(&nodes_of(server)->links, &link->link);
 	server->link_count++;
 	split(link, address);
 	find(link);
@@ -326,9 +324,10 @@ static bool is_lost(struct node_link *link)
 	return stuck > 2 * link->server->limits->node_silence_ms;
 }
 
-void node_links_sweep(struct server *server)
+void node_links_sweep(struct nodes *nodes)
 {
-	list_for_each_safe(at, tmp, &server->links) {
+	struct server *server = nodes->server;
+	list_for_each_safe(at, tmp, &nodes->links) {
 		struct node_link *link = list_entry(at, struct node_link, link);
 		if (!link->is_connected && now_ms(server) >= link->deadline_ms) {
 			metrics_limit(server->metrics, LIMIT_node_connect_ms);
@@ -339,11 +338,11 @@ void node_links_sweep(struct server *server)
 	}
 }
 
-void node_links_end_tick(struct server *server)
+void node_links_end_tick(struct nodes *nodes)
 {
-	while (!list_empty(&server->links_over)) {
+	while (!list_empty(&nodes->links_over)) {
 		struct node_link *link =
-			list_entry(server->links_over.next, struct node_link, over_link);
+			list_entry(nodes->links_over.next, struct node_link, over_link);
 		const struct node_link_ops *ops = link->ops;
 		if (ops) {
 			link->ops = NULL;
@@ -353,9 +352,9 @@ void node_links_end_tick(struct server *server)
 	}
 }
 
-void node_links_close(struct server *server)
+void node_links_close(struct nodes *nodes)
 {
-	while (!list_empty(&server->links)) {
-		destroy(list_entry(server->links.next, struct node_link, link));
+	while (!list_empty(&nodes->links)) {
+		destroy(list_entry(nodes->links.next, struct node_link, link));
 	}
 }

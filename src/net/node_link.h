@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 struct node_link;
+struct nodes;
 struct server;
 
 struct node_link_ops {
@@ -38,10 +39,10 @@ void node_link_pause(struct node_link *link, bool paused);
 void node_link_leave(struct node_link *link);
 
 /** Ends links that do not connect in time or whose peer no longer answers; called once a second. */
-void node_links_sweep(struct server *server);
+void node_links_sweep(struct nodes *nodes);
 /** Calls ended() for links that have ended, and frees them. */
-void node_links_end_tick(struct server *server);
+void node_links_end_tick(struct nodes *nodes);
 /** Closes all links without callbacks. */
-void node_links_close(struct server *server);
+void node_links_close(struct nodes *nodes);
 
 #endif

@@ -19,7 +19,7 @@
 void mirror_at_end_of_tick(struct mirror *mirror)
 {
 	if (list_empty(&mirror->due_link)) {
-		list_append(&mirror->server->mirrors_due, &mirror->due_link);
+		list_append(&nodes_of(mirror->server)->mirrors_due, &mirror->due_link);
 	}
 }
 

@@ -18,7 +18,7 @@
  */
 static struct mirror *find(struct server *server, const char *id, const char *address)
 {
-	list_for_each_safe(link, tmp, &server->mirrors) {
+	list_for_each_safe(link, tmp, &nodes_of(server)->mirrors) {
 		struct mirror *mirror = list_entry(link, struct mirror, link);
 		if (!mirror->socket || strcmp(mirror->id, id) != 0) {
 			continue;
@@ -62,7 +62,7 @@ static struct mirror *create(struct server *server, const char *id, const char *
 	list_init(&mirror->viewers);
 	mirror->by_number = hash_create();
 	mirror_at_end_of_tick(mirror);
-	list_append(&server->mirrors, &mirror->link);
+	list_append(&nodes_of(server)->mirrors, &mirror->link);
 	mirror->socket = connect_to(mirror);
 	return mirror;
 }
@@ -136,9 +136,9 @@ void mirror_lose_request(struct conn *conn, bool is_gone)
 
 /* --- all mirrors --- */
 
-void node_mirrors_sweep(struct server *server)
+void node_mirrors_sweep(struct nodes *nodes)
 {
-	list_for_each_safe(link, tmp, &server->mirrors) {
+	list_for_each_safe(link, tmp, &nodes->mirrors) {
 		struct mirror *mirror = list_entry(link, struct mirror, link);
 		if (mirror->socket) {
 			node_socket_sweep(mirror->socket);
@@ -146,11 +146,11 @@ void node_mirrors_sweep(struct server *server)
 	}
 }
 
-void node_mirrors_end_tick(struct server *server)
+void node_mirrors_end_tick(struct nodes *nodes)
 {
-	while (!list_empty(&server->mirrors_due)) {
+	while (!list_empty(&nodes->mirrors_due)) {
 		struct mirror *mirror =
-			list_entry(server->mirrors_due.next, struct mirror, due_link);
+			list_entry(nodes->mirrors_due.next, struct mirror, due_link);
 		list_remove(&mirror->due_link);
 		if (mirror->log) {
 			channel_end_tick(&mirror->channel);
@@ -161,9 +161,9 @@ void node_mirrors_end_tick(struct server *server)
 	}
 }
 
-void node_mirrors_close(struct server *server)
+void node_mirrors_close(struct nodes *nodes)
 {
-	while (!list_empty(&server->mirrors)) {
-		mirror_destroy(list_entry(server->mirrors.next, struct mirror, link));
+	while (!list_empty(&nodes->mirrors)) {
+		mirror_destroy(list_entry(nodes->mirrors.next, struct mirror, link));
 	}
 }

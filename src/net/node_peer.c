@@ -16,7 +16,7 @@ _Static_assert(NODE_IDENTITY_KEY == NODE_KEY_SIZE, "the store's key is the one t
 
 void node_warn(struct server *server, const char *address, const char *why)
 {
-	diag_limited(&server->node_warned, DIAG_WARN, "the node at %s: %s", address, why);
+	diag_limited(&nodes_of(server)->warned, DIAG_WARN, "the node at %s: %s", address, why);
 }
 
 void node_append_identity(
@@ -73,7 +73,7 @@ bool node_admit(struct conn *conn)
 		why = "the request is not about a session";
 	}
 	if (why) {
-		diag_limited(&conn->server->node_warned, DIAG_WARN,
+		diag_limited(&nodes_of(conn->server)->warned, DIAG_WARN,
 			"a request on the listener for other nodes was refused: %s", why);
 		conn->http->must_close = true;
 		http_refuse_with(conn, STATUS_MISDIRECTED, "", "unauthorized",
@@ -82,7 +82,7 @@ bool node_admit(struct conn *conn)
 	return !why;
 }
 
-enum denial node_take_token(struct conn *conn, const char *token)
+enum denial node_check_token(struct conn *conn, const char *token)
 {
 	struct node_identity identity;
 	const char *why =

@@ -4,22 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the session of a request --- */
-
-char *http_copy_target(const struct http_head *head)
-{
-	bool has_query = head->query.len > 0;
-	return xprintf("%.*s%s%.*s", (int)head->path.len, head->text + head->path.at,
-		has_query ? "?" : "", (int)head->query.len, head->text + head->query.at);
-}
-
-bool conn_may_be_elsewhere(const struct conn *conn, const char *id, size_t len)
-{
-	struct session_table *sessions = conn->server->sessions;
-	return session_table_is_shared(sessions) && !session_table_get(sessions, id, len) &&
-	       session_table_absence(sessions, id, len) == STORE_PRESENT;
-}
-
 static void seek(struct conn *conn, void (*done)(struct place_wait *wait, int status,
 					    enum session_place place, const char *address))
 {
@@ -74,48 +58,20 @@ static void handle_place(
 	http_go_on(conn);
 }
 
-bool http_seeks(struct conn *conn)
+bool node_seek(struct conn *conn)
 {
 	size_t len;
-	if (!server_may(conn->server->life, MAY_SERVE) ||
-		!session_table_is_shared(conn->server->sessions)) {
+	if (!server_may(conn->server->life, MAY_SERVE)) {
 		return false;
 	}
 	const char *id = http_find_session(conn, &len);
-	if (!id || !conn_may_be_elsewhere(conn, id, len) || !grant_sees(conn->grant, id, len)) {
+	if (!id || !placement_may_be_elsewhere(conn, id, len) ||
+		!grant_sees(conn->grant, id, len)) {
 		return false;
 	}
 	http_copy_session_id(conn);
 	seek(conn, handle_place);
 	return true;
-}
-
-bool http_may_say_not_found(const struct conn *conn)
-{
-	size_t len;
-	if (!conn->grant || conn->http->is_nowhere) {
-		return true;
-	}
-	const char *id = http_find_session(conn, &len);
-	if (!id || !grant_sees(conn->grant, id, len)) {
-		return true; /* not about a session, or of one that the client must not learn about */
-	}
-	return server_may(conn->server->life, MAY_JUDGE) && !conn_may_be_elsewhere(conn, id, len);
-}
-
-void http_refuse_lost(struct conn *conn)
-{
-	const struct session_table *sessions = conn->server->sessions;
-	const char *id = conn->session_id;
-	bool is_deleted =
-		conn->http->is_nowhere ||
-		(server_may(conn->server->life, MAY_JUDGE) && !session_table_is_shared(sessions) &&
-			!session_table_get(conn->server->sessions, id, strlen(id)));
-	if (is_deleted) {
-		http_refuse(conn, "not_found", SESSION_DELETED);
-	} else {
-		http_refuse_moved(conn);
-	}
 }
 
 static void handle_new(
@@ -136,11 +92,11 @@ static void handle_new(
 	conn_resume(conn);
 }
 
-bool http_seeks_new(struct conn *conn, const char *id)
+bool node_seek_new(struct conn *conn, const char *id)
 {
 	size_t len = strlen(id);
 	if (conn->http->is_sought || !server_may(conn->server->life, MAY_SERVE) ||
-		!conn_may_be_elsewhere(conn, id, len)) {
+		!placement_may_be_elsewhere(conn, id, len)) {
 		return false;
 	}
 	memcpy(conn->session_id, id, len + 1);
@@ -180,10 +136,10 @@ static void handle_place_of_socket(
 	conn_resume(conn);
 }
 
-bool ws_seeks(struct conn *conn)
+bool node_seek_socket(struct conn *conn)
 {
 	if (!conn->ws->target || conn->ws->refused ||
-		!conn_may_be_elsewhere(conn, conn->session_id, strlen(conn->session_id))) {
+		!placement_may_be_elsewhere(conn, conn->session_id, strlen(conn->session_id))) {
 		return false;
 	}
 	seek(conn, handle_place_of_socket);

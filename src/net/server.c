@@ -27,8 +27,7 @@ static void handle_sweep(uv_timer_t *timer)
 	list_for_each_safe(link, tmp, &server->conns) {
 		conn_sweep(list_entry(link, struct conn, link));
 	}
-	node_links_sweep(server);
-	node_mirrors_sweep(server);
+	placement_sweep(server);
 }
 
 /** Only wakes the loop; server_end_tick() does the work. */
@@ -99,6 +98,7 @@ static struct server *server_new(const struct server_config *config)
 	ws_show_closes(config->metrics);
 	server->trust = config->trust;
 	server->turns = config->turns;
+	placement_create(server, config->placement);
 	server->tls_cert = config->tls_cert;
 	server->tls_key = config->tls_key;
 	server->everyone = grant_create(ROLE_ADMIN, "");
@@ -121,10 +121,6 @@ static struct server *server_new(const struct server_config *config)
 	list_init(&server->in_tick);
 	list_init(&server->behind);
 	list_init(&server->announced);
-	list_init(&server->links);
-	list_init(&server->links_over);
-	list_init(&server->mirrors);
-	list_init(&server->mirrors_due);
 	list_init(&server->searches);
 	list_init(&server->searches_waiting);
 	server->changed = hash_create();
@@ -267,7 +263,7 @@ void server_end_tick(struct server *server, bool is_behind)
 {
 	struct list due;
 	pause_producers(server, is_behind);
-	node_links_end_tick(server);
+	placement_begin_end_tick(server);
 	list_init(&due);
 	list_move_all(&due, &server->in_tick);
 	while (!list_empty(&due)) {
@@ -275,8 +271,7 @@ void server_end_tick(struct server *server, bool is_behind)
 		list_remove(&conn->tick_link);
 		conn_end_tick(conn);
 	}
-	node_mirrors_end_tick(server);
-	node_links_end_tick(server); /* those that connections have released */
+	placement_end_tick(server);
 	shared_frames_drop(&server->shared);
 	transport_flush(server->transport);
 	bool has_pages = server->turns && turns_go_on(server->turns);
@@ -333,8 +328,7 @@ void server_close(struct server *server)
 		sock_close(&list_entry(server->conns.next, struct conn, link)->sock);
 	}
 	server_forget_searches(server);
-	node_mirrors_close(server);
-	node_links_close(server);
+	placement_destroy(server);
 	uv_close((uv_handle_t *)server->feed_timer, free_handle);
 	uv_close((uv_handle_t *)server->sweep, free_handle);
 	uv_close((uv_handle_t *)server->deny_timer, free_handle);

@@ -158,7 +158,7 @@ void ws_upgrade(struct conn *conn)
 	conn->ws->deflates = conn->ws->reader.may_deflate = deflate != NULL;
 	conn->ops = ops;
 	query_read_socket(conn);
-	if (conn->session_id[0] && session_table_is_shared(conn->server->sessions)) {
+	if (conn->session_id[0] && conn->server->placement) {
 		conn->ws->target = http_copy_target(conn->http->head);
 	}
 	accept_key(key, accept);
@@ -199,7 +199,7 @@ void ws_begin(struct conn *conn)
 	room_note_known(conn);
 	if (!conn_sees_session(conn)) {
 		ws_say_not_found(conn);
-	} else if (!ws_seeks(conn)) {
+	} else if (!placement_seek_socket(conn)) {
 		conn->ops->open(conn);
 	}
 }
@@ -226,9 +226,8 @@ struct session *conn_find_session(struct conn *conn)
 		conn_close(conn, 1011, "storage_failed");
 		return NULL;
 	}
-	bool is_nowhere =
-		conn->ws->is_nowhere || (server_may(conn->server->life, MAY_JUDGE) &&
-						!session_table_is_shared(conn->server->sessions));
+	bool is_nowhere = conn->ws->is_nowhere ||
+			  (server_may(conn->server->life, MAY_JUDGE) && !conn->server->placement);
 	if (!session && is_nowhere) {
 		ws_say_not_found(conn);
 	} else if (!session) {

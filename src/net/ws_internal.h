@@ -7,6 +7,10 @@
 /* ws_observer.c */
 /** What its observers have of its query, its token and its name. Borrows from the connection. */
 struct observer_config ws_observer_config(const struct conn *conn);
+/** The gauge that counts such an observer. */
+enum metric ws_observer_metric(const struct conn *conn);
+/** The observer's socket is that of its connection. */
+extern const struct observer_socket_ops ws_observer_socket_ops;
 /** Sends an observer who is present, if it watches that and it has changed. */
 void ws_tell_presence(struct conn *conn);
 

@@ -1,5 +1,5 @@
 /* The observer's WebSocket: passes its requests to the observer, the session and its agent. */
-#include "node_internal.h"
+#include "http_internal.h"
 #include "routes.h"
 #include "ws_internal.h"
 

@@ -132,7 +132,7 @@ static void create(struct conn *carrier, const struct mirror_message *message)
 	}
 	struct conn *viewer = conn_create_viewer(carrier, message->viewer);
 	strcpy(viewer->ws->client_id, message->client_id);
-	if (node_take_token(viewer, message->identity) != DENIED_NOTHING ||
+	if (node_check_token(viewer, message->identity) != DENIED_NOTHING ||
 		!conn_sees_session(viewer)) {
 		ws_viewer_dismiss(carrier, message->viewer, 4401, "token_wrong");
 		conn_destroy_viewer(viewer);
@@ -145,7 +145,7 @@ void ws_viewer_take(struct conn *carrier, struct conn *viewer, const struct mirr
 {
 	if (!viewer) {
 		create(carrier, message);
-	} else if (node_take_token(viewer, message->identity) != DENIED_NOTHING) {
+	} else if (node_check_token(viewer, message->identity) != DENIED_NOTHING) {
 		ws_viewer_close(viewer, 4401, "token_wrong");
 	} else {
 		observer_set_rights(

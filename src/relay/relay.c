@@ -13,6 +13,7 @@
 #include "holdfast/agent_host.h"
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
+#include "holdfast/node_placement.h"
 #include "holdfast/push.h"
 #include "holdfast/raw.h"
 #include "holdfast/server.h"
@@ -430,27 +431,30 @@ static const struct session_ops session_ops = {
 static void make_server(struct relay *relay, char **ret_why)
 {
 	const struct config *config = relay->config;
-	relay->server = server_create(&(struct server_config){.life = &relay->life,
-					      .loop = &relay->loop,
-					      .limits = relay->limits,
-					      .clock = &relay->clock,
-					      .listen = config->listen,
-					      .listen_count = config->listen_count,
-					      .inherited = &relay->inherited,
-					      .trust = &config->trust,
-					      .tls_cert = config->tls_cert,
-					      .tls_key = config->tls_key,
-					      .is_tls_off = config->tls_off,
-					      .is_compression_off = config->compression_off,
-					      .web_dir = config->web_dir,
-					      .highlight_dir = config->highlight_dir,
-					      .access = relay->access,
-					      .push = relay->push,
-					      .raw = relay->raw,
-					      .metrics = relay->metrics,
-					      .turns = &relay->turns,
-					      .sessions = relay->sessions,
-					      .agents = relay->agents},
+	relay->server = server_create(
+		&(struct server_config){.life = &relay->life,
+			.loop = &relay->loop,
+			.limits = relay->limits,
+			.clock = &relay->clock,
+			.listen = config->listen,
+			.listen_count = config->listen_count,
+			.inherited = &relay->inherited,
+			.trust = &config->trust,
+			.tls_cert = config->tls_cert,
+			.tls_key = config->tls_key,
+			.is_tls_off = config->tls_off,
+			.is_compression_off = config->compression_off,
+			.web_dir = config->web_dir,
+			.highlight_dir = config->highlight_dir,
+			.access = relay->access,
+			.push = relay->push,
+			.raw = relay->raw,
+			.metrics = relay->metrics,
+			.turns = &relay->turns,
+			.sessions = relay->sessions,
+			.placement = session_table_is_shared(relay->sessions) ? &node_placement_ops
+									      : NULL,
+			.agents = relay->agents},
 		ret_why);
 }
 

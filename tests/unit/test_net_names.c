@@ -1,7 +1,6 @@
 /* Names that stand for several addresses, and names that are not found: those of listeners, and of other nodes. */
 #include "../../src/net/listen.h"
-#include "../../src/net/net_internal.h"
-#include "../../src/net/node_link.h"
+#include "../../src/net/node_internal.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -169,15 +168,17 @@ static void lookups_end_with_their_links(void **state)
 		.loop = &loop, .limits = &limits, .again = &again, .conn_max = LOOKUPS};
 	uv_loop_init(&loop);
 	uv_async_init(&loop, &again, handle_again);
-	list_init(&server.links);
-	list_init(&server.links_over);
+	struct nodes nodes = {.server = &server};
+	list_init(&nodes.links);
+	list_init(&nodes.links_over);
+	server.placement = &nodes.placement;
 	pthread_mutex_lock(&dns);
 	for (size_t i = 0; i < LOOKUPS; i++) {
 		struct node_link *link =
 			node_link_open(&server, "node-b.example:1", &link_ops, NULL);
 		assert_non_null(link);
 		node_link_leave(link);
-		node_links_end_tick(&server);
+		node_links_end_tick(&nodes);
 	}
 	assert_int_equal(server.link_count, 0);
 	uv_close((uv_handle_t *)&again, NULL);
