@@ -269,10 +269,12 @@ static void refuse_with(struct conn *conn, unsigned status, const char *headers,
 		say_moved(conn, &code, &message);
 		status = 503;
 	}
-	if (strcmp(code, "owner_unreachable") == 0 || strcmp(code, "shutting_down") == 0) {
+	bool is_moved =
+		strcmp(code, "owner_unreachable") == 0 || strcmp(code, "shutting_down") == 0;
+	if (is_moved) {
 		headers = RETRY_SOON;
 	}
-	if (conn->http->method != HTTP_GET && conn_may_pass(code)) {
+	if (conn->http->method != HTTP_GET && (is_moved || conn_may_pass(code))) {
 		conn->http->must_close = true; /* what was sent behind it must not overtake it */
 	}
 	metrics_add_word(conn->server->metrics, WORDS_REFUSALS, code, 1);

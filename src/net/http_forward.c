@@ -5,6 +5,7 @@
  */
 #include "node_internal.h"
 
+#include "holdfast/error_codes.h"
 #include "holdfast/loop.h"
 #include "holdfast/node_identity.h"
 
@@ -263,6 +264,15 @@ static bool is_named(const char *line, size_t len, const char *name)
 	return len > n && line[n] == ':' && strncasecmp(line, name, n) == 0;
 }
 
+/** Whether the owner may have refused what it takes a moment later: see http_refuse(). */
+static bool may_be_overtaken(const struct conn *conn, unsigned status)
+{
+	return conn->http->method != HTTP_GET &&
+	       (status == error_code_status("storage_failed") ||
+		       status == error_code_status("disk_full") ||
+		       status == error_code_status("too_many_sessions"));
+}
+
 /** Makes the client's head from the other node's. */
 static void make_head(
 	struct http_forward *forward, unsigned status, const char *end, struct buffer *out)
@@ -289,7 +299,8 @@ static void make_head(
 		buffer_append_str(out, "\r\n");
 	}
 	conn->http->must_close = conn->http->must_close || !forward->has_length ||
-				 conn->http->head->is_http_1_0 || http_body_must_close(conn);
+				 may_be_overtaken(conn, status) || conn->http->head->is_http_1_0 ||
+				 http_body_must_close(conn);
 	buffer_append_str(out, conn->http->must_close ? "connection: close\r\n" : "");
 	http_append_cors(conn, out);
 	buffer_append_str(out, "\r\n");

@@ -168,6 +168,33 @@ test('… at a node that does not have the session: its owner refuses for a mome
 	assert.ok(pipeline.closes.includes(1013));
 });
 
+/** Two appends at once over HTTP; only the first may be answered. Returns its code. */
+async function onlyTheFirstIsAnswered(t, server) {
+	const socket = await RawSocket.connect(t, server);
+	const ask = (n) => {
+		const body = JSON.stringify(note(n));
+		return `POST /api/sessions/s/events HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${server.token}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+	};
+	await socket.send(ask(1001) + ask(1002));
+	const answer = await socket.answer();
+	assert.equal(await socket.waitEnd(), '', 'the request behind it is not answered');
+	assert.equal(answer.status, 503);
+	assert.equal(answer.headers.connection, 'close');
+	return JSON.parse(answer.body).error.code;
+}
+
+test('over HTTP, at a node that does not have the session, the connection is closed behind a refusal of its owner, and where there is none', async (t) => {
+	const postgres = Postgres.start(t);
+	const database = 'closing';
+	const [a, b] = await startNodes(t, postgres, 2, { database });
+	await a.createSession({ id: 's' });
+	postgres.ask(database, 'ALTER TABLE holdfast_record ADD CONSTRAINT refused CHECK (false) NOT VALID');
+	assert.equal(await onlyTheFirstIsAnswered(t, b), 'storage_failed');
+	postgres.ask(database, 'ALTER TABLE holdfast_record DROP CONSTRAINT refused');
+	await a.kill9();
+	assert.equal(await onlyTheFirstIsAnswered(t, b), 'owner_unreachable');
+});
+
 test('what stands behind the refused append on the socket is refused with its code, and the socket is closed with 1013', options, async (t) => {
 	const { server, disk } = await start(t);
 	const producer = await Producer.connect(t, server, 's');
