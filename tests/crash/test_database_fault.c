@@ -7,6 +7,7 @@
 #include "postgres.h"
 #include "postgres_proxy.h"
 #include "session_internal.h"
+#include "store_internal.h"
 #include "storm.h"
 
 #include "holdfast/diag.h"
@@ -323,6 +324,32 @@ static void a_group_that_was_given_up_is_read_again(void **state)
 	rig_finish(&rig);
 }
 
+static void end_job(uv_timer_t *timer)
+{
+	((struct store *)timer->data)->jobs--;
+	uv_close((uv_handle_t *)timer, NULL);
+}
+
+/** Such as the renewal of a lease, on a machine that is busy: a server would be gone by then. */
+static void work_may_outlast_a_stop(void **state)
+{
+	struct rig rig;
+	uv_timer_t timer;
+	postgres_clear();
+	proxy_plan(NULL);
+	rig_init(&rig);
+	begin_on(&rig);
+	rig.limits.stop_wait_ms = 1;
+	assert_int_equal(rig_open(&rig), 0);
+	uv_timer_init(&rig.loop, &timer);
+	timer.data = rig.table->store;
+	rig.table->store->jobs++;
+	uv_timer_start(&timer, end_job, 50, 0);
+	rig_close(&rig);
+	assert_int_equal(rig_open(&rig), 0); /* nothing of the first one is left */
+	rig_finish(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +357,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_stop_loses_nothing, teardown),
 		cmocka_unit_test_teardown(a_start_that_fails_spoils_nothing, teardown),
 		cmocka_unit_test(a_group_that_was_given_up_is_read_again),
+		cmocka_unit_test(work_may_outlast_a_stop),
 	};
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests_name("database-fault", tests, start, stop);

@@ -293,7 +293,13 @@ int rig_open(struct rig *rig)
 
 void rig_close(struct rig *rig)
 {
-	session_table_close(rig->table);
+	/*
+	 * On a busy machine, work such as the renewal of a lease may outlast limits.stop_wait_ms. A
+	 * server ends then, and the kernel frees what it has; here, the lock of the directory and
+	 * the handles of the loop would stay, and both the next start and the end say EBUSY.
+	 */
+	while (!session_table_close(rig->table)) {
+	}
 	rig->table = NULL;
 	uv_run(&rig->loop, UV_RUN_NOWAIT);
 }
