@@ -1,11 +1,11 @@
 /*
- * Translates one turn for an AI SDK chat (npm ai): takes an observer's frames, produces chunks of a
- * UI message stream. Pure.
+ * Translates one turn for an AI SDK chat (npm ai): takes what an observer is sent (encoder.h),
+ * produces chunks of a UI message stream. Pure.
  */
 #ifndef HOLDFAST_AI_TURN_H
 #define HOLDFAST_AI_TURN_H
 
-#include "holdfast/buffer.h"
+#include "holdfast/encoder.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ struct ai_turn *ai_turn_create(const struct ai_turn_config *config);
 /** Accepts NULL. */
 void ai_turn_destroy(struct ai_turn *turn);
 /**
- * Call this before the first frame, once for each question (permission request) that the client has
+ * Call this before the first output, once for each question (permission request) that the client has
  * already seen and answered: chunks begin after the last of them.
  */
 void ai_turn_answered(struct ai_turn *turn, const char *request_id);
@@ -35,22 +35,33 @@ void ai_turn_answered(struct ai_turn *turn, const char *request_id);
 /** Returns the number of the turn, 0 if its prompt has not arrived yet. */
 uint64_t ai_turn_number(const struct ai_turn *turn);
 
-enum ai_progress {
-	AI_GOES_ON,
-	AI_ENDED, /* the turn has ended, or waits for an answer */
-	AI_FAILED, /* the turn cannot continue; *ret_why says why */
-};
-
 /**
- * Takes a frame and appends the resulting chunks to `out`, each a JSON text followed by a newline.
- * Frames that do not concern a chat produce nothing. *ret_why is valid until the next call.
+ * Whether the turn has ended, waits for an answer, or cannot continue. Nothing more comes out of it.
  */
-enum ai_progress ai_turn_take(struct ai_turn *turn, const char *frame, size_t len,
-	struct buffer *out, const char **ret_why);
+bool ai_turn_is_over(const struct ai_turn *turn);
+/** Why it cannot continue; NULL: it can, or is complete. */
+const char *ai_turn_why(const struct ai_turn *turn);
+
+/*
+ * Take what the observer is sent. Chunks are appended to `out`, each a JSON text followed by a
+ * newline.
+ */
+void ai_turn_connected(struct ai_turn *turn, uint64_t epoch);
+void ai_turn_page(struct ai_turn *turn, const struct loaded_frame *in, struct buffer *out);
+void ai_turn_events(struct ai_turn *turn, const struct live_events *in, struct buffer *out);
+void ai_turn_delta(struct ai_turn *turn, const struct open_part *in, struct buffer *out);
+void ai_turn_fail(struct ai_turn *turn, const char *why);
+
+/*
+ * Encoders whose reader is a turn. On a stream of server-sent events each chunk is an event; on a
+ * WebSocket, a frame has the chunks as above, which its socket sends in messages of its own.
+ */
+extern const struct encoder ai_stream_encoder;
+extern const struct encoder ai_socket_encoder;
 
 /**
  * The position of a turn's output. Turns of the same session whose places are equal byte by byte
- * produce the same chunks from the same frames, and have equal places afterwards. No padding.
+ * produce the same chunks from the same output, and have equal places afterwards. No padding.
  */
 struct ai_place {
 	uint64_t turn; /* 0: its prompt has not arrived */
@@ -68,10 +79,7 @@ struct ai_place {
 bool ai_turn_place(const struct ai_turn *turn, struct ai_place *ret);
 /** Returns a snapshot of the turn's place, for ai_turn_follow() and ai_turn_destroy() only. */
 struct ai_turn *ai_turn_copy(const struct ai_turn *turn);
-/**
- * Moves `turn` to the place of `leader`, as if it had taken the same frames. Returns what
- * ai_turn_take() would.
- */
-enum ai_progress ai_turn_follow(struct ai_turn *turn, const struct ai_turn *leader);
+/** Moves `turn` to the place of `leader`, as if it had taken the same. */
+void ai_turn_follow(struct ai_turn *turn, const struct ai_turn *leader);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * An answer to a chat of the AI SDK: an observer of the session whose frames become the chunks of
+ * An answer to a chat of the AI SDK: an observer of the session whose encoder makes the chunks of
  * one turn (ai_turn.h). On a WebSocket, answers share the connection, and each chunk carries its
  * request's id and a number; over HTTP an answer is a stream of server-sent events, one for each
  * chunk.
@@ -84,22 +84,6 @@ static void end_stream(struct conn *conn, const char *error)
 	buffer_finish(&text);
 }
 
-/** Encodes chunks as server-sent events. */
-static struct frame *stream_of(const struct buffer *chunks)
-{
-	struct buffer text = {0};
-	const char *end = chunks->data + chunks->len;
-	for (const char *at = chunks->data, *next; at < end; at = next) {
-		next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
-		buffer_append_str(&text, "data: ");
-		buffer_append(&text, at, (size_t)(next - at));
-		buffer_append_char(&text, '\n');
-	}
-	struct frame *frame = sse_text(text.data, text.len);
-	buffer_finish(&text);
-	return frame;
-}
-
 /** More digits than a number has. */
 #define NUMBER_MAX 24
 
@@ -137,49 +121,17 @@ static void append_chunk(
 	out->len = (size_t)(to - out->data);
 }
 
-/** Sends each chunk in a message with the request's id and a number. */
-static void put_chunk_messages(struct ai_response *response, const struct buffer *chunks)
+/** Sends each chunk of a frame in a message with the request's id and a number. */
+static void put_chunk_messages(struct ai_response *response, const struct frame *chunks)
 {
 	struct buffer out = {0};
-	const char *end = chunks->data + chunks->len;
-	buffer_reserve(&out, 2 * chunks->len + 256);
-	for (const char *at = chunks->data, *next; at < end; at = next) {
+	const char *end = frame_text(chunks) + frame_len(chunks);
+	buffer_reserve(&out, 2 * frame_len(chunks) + 256);
+	for (const char *at = frame_text(chunks), *next; at < end; at = next) {
 		next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
 		append_chunk(response, &out, at, (size_t)(next - at) - 1);
 	}
 	put_messages(response->conn, &out);
-}
-
-static void put_shared(struct ai_response *response, struct shared_frame *shared)
-{
-	struct conn *conn = response->conn;
-	if (!shared->text.len || conn->is_closing) {
-		return;
-	}
-	if (!conn->sse) {
-		put_chunk_messages(response, &shared->text);
-		return;
-	}
-	if (!shared->stream) {
-		shared->stream = stream_of(&shared->text);
-	}
-	sse_write(conn, shared->stream);
-}
-
-/** Sends chunks that no other chat can use. */
-static void put_chunks(struct ai_response *response, const struct buffer *chunks)
-{
-	struct conn *conn = response->conn;
-	if (!chunks->len || conn->is_closing) {
-		return;
-	}
-	if (conn->sse) {
-		struct frame *frame = stream_of(chunks);
-		sse_write(conn, frame);
-		frame_unref(frame);
-	} else {
-		put_chunk_messages(response, chunks);
-	}
 }
 
 /* --- end --- */
@@ -217,8 +169,6 @@ static void destroy(struct ai_response *response)
 
 /* --- observer_socket_ops --- */
 
-static const struct observer_socket_ops socket_ops;
-
 static bool is_writable(void *socket)
 {
 	struct ai_response *response = socket;
@@ -234,51 +184,29 @@ static bool is_removed(struct ai_response *response)
 	       view.place == PROMPT_REMOVED;
 }
 
-static void free_copy(void *turn)
-{
-	ai_turn_destroy(turn);
-}
-
-static enum ai_progress take_frame(
-	struct ai_response *response, struct frame *frame, const char **ret_why)
-{
-	struct shared_frames *frames = &response->conn->server->shared;
-	struct shared_key key = {.frame = frame, .door = &socket_ops};
-	struct ai_place place;
-	struct buffer chunks = {0};
-	bool is_shared = ai_turn_place(response->turn, &place);
-	if (is_shared) {
-		memcpy(key.place, &place, sizeof(place));
-		key.place_len = sizeof(place);
-		struct shared_frame *shared = shared_frames_find(frames, &key);
-		if (shared) {
-			put_shared(response, shared);
-			return ai_turn_follow(response->turn, shared->after);
-		}
-	}
-	enum ai_progress progress =
-		ai_turn_take(response->turn, frame_text(frame), frame_len(frame), &chunks, ret_why);
-	if (is_shared && progress != AI_FAILED) {
-		put_shared(response, shared_frames_keep(frames, &key, &chunks,
-					     ai_turn_copy(response->turn), free_copy));
-	} else {
-		put_chunks(response, &chunks);
-	}
-	buffer_finish(&chunks);
-	return progress;
-}
-
 static void write_frame(void *socket, struct frame *frame)
 {
 	struct ai_response *response = socket;
-	const char *why = NULL;
+	struct conn *conn = response->conn;
 	if (response->is_over) {
 		return;
 	}
-	enum ai_progress progress = take_frame(response, frame, &why);
-	if (progress != AI_GOES_ON) {
-		end(response, why);
-	} else if (frame_is_state(frame) && is_removed(response)) {
+	if (frame_len(frame) && !conn->is_closing) {
+		if (conn->sse) {
+			sse_write(conn, frame);
+		} else {
+			put_chunk_messages(response, frame);
+		}
+	}
+	if (ai_turn_is_over(response->turn)) {
+		end(response, ai_turn_why(response->turn));
+	}
+}
+
+static void handle_state(void *socket)
+{
+	struct ai_response *response = socket;
+	if (!response->is_over && is_removed(response)) {
 		end(response, "the message was taken out of the queue");
 	}
 }
@@ -300,6 +228,7 @@ static void close_socket(void *socket, unsigned code, const char *reason)
 static const struct observer_socket_ops socket_ops = {
 	.is_writable = is_writable,
 	.write = write_frame,
+	.state_changed = handle_state,
 	.want_writable = want_writable,
 	.close = close_socket,
 };
@@ -333,7 +262,8 @@ void ai_response_load(struct ai_response *response, const struct load_request *l
 {
 	struct conn *conn = response->conn;
 	struct observer_config config = ws_observer_config(conn);
-	config.encoder = &websocket_encoder;
+	config.encoder = conn->sse ? &ai_stream_encoder : &ai_socket_encoder;
+	config.reader = response->turn;
 	config.format = FORMAT_MARKDOWN;
 	config.deltas = DELTAS_TEXT;
 	response->observer =

@@ -4,6 +4,8 @@
 
 #include "holdfast/json_span.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +18,7 @@ struct ai_turn {
 	char *session_id;
 	struct ai_place at;
 	struct ai_tools *tools;
-	char *why;
+	char *why; /* it failed; NULL: it did not */
 };
 
 struct ai_turn *ai_turn_create(const struct ai_turn_config *config)
@@ -46,6 +48,16 @@ uint64_t ai_turn_number(const struct ai_turn *turn)
 	return turn->at.turn;
 }
 
+bool ai_turn_is_over(const struct ai_turn *turn)
+{
+	return turn->at.is_over;
+}
+
+const char *ai_turn_why(const struct ai_turn *turn)
+{
+	return turn->why;
+}
+
 void ai_turn_answered(struct ai_turn *turn, const char *request_id)
 {
 	turn->at.is_muted = true;
@@ -73,13 +85,12 @@ struct ai_turn *ai_turn_copy(const struct ai_turn *turn)
 	return copy;
 }
 
-enum ai_progress ai_turn_follow(struct ai_turn *turn, const struct ai_turn *leader)
+void ai_turn_follow(struct ai_turn *turn, const struct ai_turn *leader)
 {
 	struct ai_tools *tools = turn->tools;
 	memcpy(&turn->at, &leader->at, sizeof(turn->at));
 	turn->tools = ai_tools_ref(leader->tools);
 	ai_tools_unref(tools);
-	return turn->at.is_over ? AI_ENDED : AI_GOES_ON;
 }
 
 /* --- chunks --- */
@@ -253,200 +264,190 @@ static void end_turn(struct ai_turn *turn, struct buffer *out, const struct json
 	}
 }
 
-static void take_own(
-	struct ai_turn *turn, struct buffer *out, const char *type, const struct json_span *data)
+/** Handles an event of a producer, or of an agent (x-acp-…). */
+static void take_own(struct ai_turn *turn, struct buffer *out, const struct event_view *event,
+	const struct json_span *data)
 {
+	char *type = xstrndup(event->type_name, event->type_len);
 	if (strcmp(type, "x-acp-content") == 0) {
 		take_content(turn, out, data);
 	} else if (strncmp(type, "x-acp-", 6) != 0) {
 		put_data(turn, out, type, NULL, data);
 	}
+	free(type);
 }
 
-/** Handles events about tool calls and questions. Returns false for others. */
-static bool take_tools(
-	struct ai_turn *turn, struct buffer *out, const char *type, const struct json_span *data)
+static void take_tool(struct ai_turn *turn, struct buffer *out, const struct json_span *data)
 {
-	bool is_tool = strcmp(type, "tool_call") == 0 || strcmp(type, "tool_call_update") == 0;
-	struct buffer *shown = turn->at.is_muted ? NULL : out;
-	if (!is_tool && strncmp(type, "permission_", 11) != 0) {
-		return false;
-	}
 	turn->tools = ai_tools_own(turn->tools);
-	if (is_tool) {
-		ai_tools_take(turn->tools, data, shown);
-	} else if (strcmp(type, "permission_request") == 0) {
-		if (ai_tools_ask(turn->tools, data, shown) && turn->at.is_muted) {
-			turn->at.is_muted = false; /* the client has everything up to here */
-			begin(turn, out);
-		}
-	} else if (strcmp(type, "permission_resolved") == 0) {
-		ai_tools_resolve(turn->tools, data, shown);
+	ai_tools_take(turn->tools, data, turn->at.is_muted ? NULL : out);
+}
+
+static void take_question(struct ai_turn *turn, struct buffer *out, const struct json_span *data)
+{
+	turn->tools = ai_tools_own(turn->tools);
+	if (ai_tools_ask(turn->tools, data, turn->at.is_muted ? NULL : out) && turn->at.is_muted) {
+		turn->at.is_muted = false; /* the client has everything up to here */
+		begin(turn, out);
 	}
-	return true;
+}
+
+static void take_answer(struct ai_turn *turn, struct buffer *out, const struct json_span *data)
+{
+	turn->tools = ai_tools_own(turn->tools);
+	ai_tools_resolve(turn->tools, data, turn->at.is_muted ? NULL : out);
 }
 
 /** Handles an event that ends the current part. */
-static void take_other(
-	struct ai_turn *turn, struct buffer *out, const char *type, const struct json_span *data)
+static void take_other(struct ai_turn *turn, struct buffer *out, const struct event_view *event,
+	const struct json_span *data)
 {
 	end_part(turn, out);
-	if (take_tools(turn, out, type, data)) {
-		return;
-	}
-	if (strcmp(type, "plan") == 0) {
+	switch (event->type) {
+	case EVENT_TOOL_CALL:
+	case EVENT_TOOL_CALL_UPDATE:
+		take_tool(turn, out, data);
+		break;
+	case EVENT_PERMISSION_REQUEST:
+		take_question(turn, out, data);
+		break;
+	case EVENT_PERMISSION_RESOLVED:
+		take_answer(turn, out, data);
+		break;
+	case EVENT_PLAN:
 		put_data(turn, out, "plan", "plan", data);
-	} else if (strcmp(type, "usage") == 0) {
+		break;
+	case EVENT_USAGE:
 		put_data(turn, out, "usage", "usage", data);
-	} else if (strcmp(type, "turn_end") == 0) {
+		break;
+	case EVENT_TURN_END:
 		end_turn(turn, out, data);
-	} else if (strncmp(type, "x-", 2) == 0) {
-		take_own(turn, out, type, data);
+		break;
+	case EVENT_CUSTOM:
+		take_own(turn, out, event, data);
+		break;
+	default:
+		break;
 	}
 }
 
-static bool is_beginning(const struct ai_turn *turn, const char *type, const struct json_span *data)
+static bool is_beginning(
+	const struct ai_turn *turn, const struct event *event, const struct json_span *data)
 {
-	const char *prompt_id = json_span_string(data, "prompt_id");
-	return turn->prompt_id && !turn->at.turn && strcmp(type, "user_prompt") == 0 && prompt_id &&
-	       strcmp(prompt_id, turn->prompt_id) == 0;
+	return turn->prompt_id && !turn->at.turn && event->type == EVENT_USER_PROMPT &&
+	       json_span_says(json_span_get(data, "prompt_id"), turn->prompt_id);
 }
 
-static void take_event(struct ai_turn *turn, struct buffer *out, const struct json_span *event)
+/** `data` is NULL if it cannot be read. */
+static void take_shown(struct ai_turn *turn, struct buffer *out, const struct event_view *event,
+	const struct json_span *data)
 {
-	uint64_t seq = 0;
-	uint64_t number = 0;
-	const char *type = json_span_string(event, "type");
-	const struct json_span *data = json_span_get(event, "data");
-	json_span_count(json_span_get(event, "seq"), &seq);
-	json_span_count(json_span_get(event, "turn"), &number);
-	if (!type || turn->at.is_over) {
+	if (event->type == EVENT_AGENT_MESSAGE) {
+		take_block(turn, out, PART_TEXT, event->seq, json_span_get(data, "markdown"));
+	} else if (event->type == EVENT_AGENT_THOUGHT) {
+		take_block(turn, out, PART_REASONING, event->seq, json_span_get(data, "text"));
+	} else if (event->type != EVENT_USER_PROMPT) {
+		take_other(turn, out, event, data);
+	}
+}
+
+static void take_event(struct ai_turn *turn, struct buffer *out, struct event *event, unsigned hide)
+{
+	struct json_spans spans = {0};
+	struct event_view view;
+	bool may_begin = turn->prompt_id && !turn->at.turn && event->type == EVENT_USER_PROMPT;
+	if (turn->at.is_over || (!may_begin && (!turn->at.turn || event->turn != turn->at.turn))) {
 		return;
 	}
-	if (is_beginning(turn, type, data)) {
-		turn->at.turn = number;
+	event_get_view(event, &view);
+	json_spans_read(view.data, view.data_len, &spans);
+	if (is_beginning(turn, event, spans.all)) {
+		turn->at.turn = event->turn;
 	}
-	if (!turn->at.turn || number != turn->at.turn) {
-		return;
+	if (turn->at.turn && event->turn == turn->at.turn) {
+		begin(turn, out);
+		if (event_hides(event, hide)) {
+			end_part(turn, out);
+		} else {
+			take_shown(turn, out, &view, spans.all);
+		}
 	}
-	begin(turn, out);
-	if (json_span_get(event, "redacted")) {
-		end_part(turn, out);
-	} else if (strcmp(type, "agent_message") == 0) {
-		take_block(turn, out, PART_TEXT, seq, json_span_get(data, "markdown"));
-	} else if (strcmp(type, "agent_thought") == 0) {
-		take_block(turn, out, PART_REASONING, seq, json_span_get(data, "text"));
-	} else if (strcmp(type, "user_prompt") != 0) {
-		take_other(turn, out, type, data);
-	}
+	json_spans_finish(&spans);
 }
 
-/* --- frames --- */
+/* --- output of an observer --- */
 
 /**
- * Writes text of an unfinished event, unless a piece before it is missing. With `is_all`, `data`
- * has the text from its beginning.
+ * Writes text of an unfinished event, unless a piece before it is missing. With `is_all`, it has the
+ * text from its beginning.
  */
-static void take_delta(
-	struct ai_turn *turn, struct buffer *out, const struct json_span *data, bool is_all)
+static void take_growing(
+	struct ai_turn *turn, struct buffer *out, const struct open_part *in, bool is_all)
 {
-	uint64_t seq = 0;
-	uint64_t offset = 0;
-	const char *type = json_span_string(data, "type");
-	const struct json_span *text = json_span_get(data, "text");
-	json_span_count(json_span_get(data, "seq"), &seq);
-	json_span_count(json_span_get(data, "offset"), &offset);
-	bool is_thought = type && strcmp(type, "agent_thought") == 0;
-	bool is_text = type && strcmp(type, "agent_message") == 0;
-	if (!turn->at.turn || turn->at.is_over || (!is_thought && !is_text) ||
-		!json_span_is(text, JSON_STRING)) {
+	bool is_thought = in->type == EVENT_AGENT_THOUGHT;
+	if (!turn->at.turn || turn->at.is_over ||
+		(!is_thought && in->type != EVENT_AGENT_MESSAGE)) {
 		return;
 	}
-	if (turn->at.open_seq != seq) {
-		turn->at.open_seq = seq;
+	if (turn->at.open_seq != in->seq) {
+		turn->at.open_seq = in->seq;
 		turn->at.open_told = 0;
 	}
-	if (is_all ? turn->at.open_told : turn->at.open_told != offset) {
+	if (is_all ? turn->at.open_told : turn->at.open_told != in->offset) {
 		return;
 	}
 	begin(turn, out);
-	put_text(turn, out, is_thought ? PART_REASONING : PART_TEXT, seq, text->text, text->len);
-	turn->at.open_told += text->len;
+	put_text(turn, out, is_thought ? PART_REASONING : PART_TEXT, in->seq, in->text, in->len);
+	turn->at.open_told += in->len;
 }
 
-static void take_events(struct ai_turn *turn, struct buffer *out, const struct json_span *data)
+/** `open` is NULL, or the unfinished text behind the events. */
+static void take_events(struct ai_turn *turn, const struct live_events *in,
+	const struct open_part *open, struct buffer *out)
 {
-	const struct json_span *events = json_span_get(data, "events");
-	uint64_t last = 0;
-	uint64_t max_seq = 0;
-	if (!json_span_is(events, JSON_ARRAY)) {
-		return;
+	uint64_t last = in->count ? in->events[in->count - 1]->seq : 0;
+	for (size_t i = 0; i < in->count; i++) {
+		take_event(turn, out, in->events[i], in->hide);
 	}
-	json_span_each(event, events) {
-		json_span_count(json_span_get(event, "seq"), &last);
-		take_event(turn, out, event);
-	}
-	json_span_count(json_span_get(data, "max_seq"), &max_seq);
-	const struct json_span *open = json_span_get(data, "open");
 	if (open) {
-		take_delta(turn, out, open, true);
+		take_growing(turn, out, open, true);
 	}
-	if (!turn->at.is_over && turn->at.has_begun && last == max_seq &&
+	if (!turn->at.is_over && turn->at.has_begun && last == in->now->max_seq &&
 		ai_tools_wait(turn->tools)) {
 		finish(turn, out, "tool-calls"); /* the chat expects it */
 	}
 }
 
-static enum ai_progress fail(struct ai_turn *turn, const char *why, const char **ret_why)
+void ai_turn_connected(struct ai_turn *turn, uint64_t epoch)
 {
-	free(turn->why);
-	turn->why = xstrdup(why ? why : "the server ended the stream");
-	turn->at.is_over = true;
-	*ret_why = turn->why;
-	return AI_FAILED;
+	snprintf(turn->at.epoch, sizeof(turn->at.epoch), "%016" PRIx64 "-", epoch);
 }
 
-static void note_epoch(struct ai_turn *turn, const struct json_span *data)
+void ai_turn_events(struct ai_turn *turn, const struct live_events *in, struct buffer *out)
 {
-	const char *epoch = json_span_string(data, "epoch");
-	if (epoch && strlen(epoch) == 16) {
-		memcpy(turn->at.epoch, epoch, 16);
-		turn->at.epoch[16] = '-';
+	take_events(turn, in, NULL, out);
+}
+
+void ai_turn_page(struct ai_turn *turn, const struct loaded_frame *in, struct buffer *out)
+{
+	const struct connected_frame now = {.max_seq = in->max_seq};
+	const struct live_events events = {in->events, in->count, in->format, in->hide, &now};
+	if (in->reset) {
+		ai_turn_fail(turn, "the beginning of the turn is no longer available");
+	} else {
+		take_events(turn, &events, in->open.seq ? &in->open : NULL, out);
 	}
 }
 
-static enum ai_progress take_frame(struct ai_turn *turn, const struct json_span *frame,
-	struct buffer *out, const char **ret_why)
+void ai_turn_delta(struct ai_turn *turn, const struct open_part *in, struct buffer *out)
 {
-	const char *type = json_span_string(frame, "type");
-	const struct json_span *data = json_span_get(frame, "data");
-	if (!type) {
-		return AI_GOES_ON;
-	}
-	if (strcmp(type, "connected") == 0) {
-		note_epoch(turn, data);
-	} else if (strcmp(type, "events_loaded") == 0 && json_span_get(data, "reset")) {
-		return fail(turn, "the beginning of the turn is no longer available", ret_why);
-	} else if (strcmp(type, "events") == 0 || strcmp(type, "events_loaded") == 0) {
-		take_events(turn, out, data);
-	} else if (strcmp(type, "delta") == 0) {
-		take_delta(turn, out, data, false);
-	} else if (strcmp(type, "session_gone") == 0) {
-		return fail(turn, "the session has been deleted", ret_why);
-	} else if (strcmp(type, "error") == 0) {
-		return fail(turn, json_span_string(data, "message"), ret_why);
-	}
-	return turn->at.is_over ? AI_ENDED : AI_GOES_ON;
+	take_growing(turn, out, in, false);
 }
 
-enum ai_progress ai_turn_take(struct ai_turn *turn, const char *frame, size_t len,
-	struct buffer *out, const char **ret_why)
+void ai_turn_fail(struct ai_turn *turn, const char *why)
 {
-	struct json_spans spans = {0};
-	if (turn->at.is_over || json_spans_read(frame, len, &spans) < 0) {
-		return turn->at.is_over ? AI_ENDED : AI_GOES_ON;
+	if (!turn->at.is_over) {
+		turn->why = xstrdup(why);
+		turn->at.is_over = true;
 	}
-	enum ai_progress progress = take_frame(turn, spans.all, out, ret_why);
-	json_spans_finish(&spans);
-	return progress;
 }

@@ -5,6 +5,8 @@
  */
 #include "fuzz.h"
 
+#include "output.h"
+
 #include "holdfast/ai_request.h"
 #include "holdfast/ai_turn.h"
 #include "holdfast/json_span.h"
@@ -76,12 +78,12 @@ static void check_chunk(struct reader *reader, const struct json_span *chunk)
 	fuzz_check(!reader->is_over || !reader->open[0], "what is open is ended first");
 }
 
-static void check_chunks(struct reader *reader, const struct buffer *chunks)
+static void check_chunks(struct reader *reader, const struct frame *chunks)
 {
 	size_t at = 0;
-	while (at < chunks->len) {
-		const char *line = chunks->data + at;
-		const char *end = memchr(line, '\n', chunks->len - at);
+	while (at < frame_len(chunks)) {
+		const char *line = frame_text(chunks) + at;
+		const char *end = memchr(line, '\n', frame_len(chunks) - at);
 		struct json_spans spans = {0};
 		fuzz_check(end, "a chunk is a line");
 		fuzz_check(json_spans_read(line, (size_t)(end - line), &spans) == 0,
@@ -119,8 +121,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *at = size ? (const char *)data : "";
 	const char *end = at + size;
 	struct reader reader = {0};
-	struct buffer chunks = {0};
-	const char *why = NULL;
 	struct ai_turn *turn =
 		ai_turn_create(&(struct ai_turn_config){.turn = 1, .session_id = "s"});
 	for (bool is_first = true; at < end; is_first = false) {
@@ -129,15 +129,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (is_first) {
 			check_request(at, len, turn, &reader);
 		} else {
-			buffer_clear(&chunks);
-			enum ai_progress progress = ai_turn_take(turn, at, len, &chunks, &why);
-			check_chunks(&reader, &chunks);
-			fuzz_check(
-				progress == AI_ENDED ? true : !reader.is_over, "who ends says so");
+			struct frame *chunks = output_encode(&ai_socket_encoder, turn, at, len);
+			if (chunks) {
+				check_chunks(&reader, chunks);
+			}
+			frame_unref(chunks);
+			fuzz_check(ai_turn_is_over(turn) || !reader.is_over, "who ends says so");
 		}
 		at += len + (newline != NULL);
 	}
 	ai_turn_destroy(turn);
-	buffer_finish(&chunks);
 	return 0;
 }

@@ -1,6 +1,8 @@
 /* Turns of the AI SDK at the same place: what one has made is what another one would have made. */
 #include "holdfast/ai_turn.h"
 
+#include "output.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 #define CALL \
 	"{\"tool_call_id\":\"t1\",\"title\":\"Reads\",\"kind\":\"read\",\"raw_input\":{\"a\":1}}"
 
-/** A turn with thoughts, text that grows, tools and a question, in the frames of an observer. */
+/** A turn with thoughts, text that grows, tools and a question, as an observer is sent it. */
 static const char *const story[] = {
 	"{\"type\":\"connected\",\"data\":{\"epoch\":\"0123456789abcdef\"}}",
 	EVENTS("1", EVENT("1", "user_prompt", "{\"message\":\"x\",\"prompt_id\":\"p\"}")),
@@ -46,10 +48,15 @@ static struct ai_turn *begin(void)
 	return ai_turn_create(&(struct ai_turn_config){.turn = 1, .session_id = "s"});
 }
 
-static enum ai_progress take(struct ai_turn *turn, const char *frame, struct buffer *out)
+/** Whether the turn is over then. */
+static bool take(struct ai_turn *turn, const char *text, struct buffer *out)
 {
-	const char *why = NULL;
-	return ai_turn_take(turn, frame, strlen(frame), out, &why);
+	struct frame *frame = output_encode(&ai_socket_encoder, turn, text, strlen(text));
+	if (frame) {
+		buffer_append(out, frame_text(frame), frame_len(frame));
+		frame_unref(frame);
+	}
+	return ai_turn_is_over(turn);
 }
 
 static bool same_place(const struct ai_turn *a, const struct ai_turn *b)
@@ -77,16 +84,17 @@ static void tell_both(unsigned follows)
 	for (size_t i = 0; i < STORY_LEN; i++) {
 		size_t before = told.len;
 		assert_true(same_place(leader, other));
-		enum ai_progress progress = take(leader, story[i], &told);
+		bool is_over = take(leader, story[i], &told);
 		if (follows >> i & 1) {
 			struct ai_turn *after = ai_turn_copy(leader);
 			buffer_append(&heard, told.data + before, told.len - before);
-			assert_int_equal(ai_turn_follow(other, after), progress);
+			ai_turn_follow(other, after);
+			assert_int_equal(ai_turn_is_over(other), is_over);
 			ai_turn_destroy(after);
 		} else {
-			assert_int_equal(take(other, story[i], &heard), progress);
+			assert_int_equal(take(other, story[i], &heard), is_over);
 		}
-		assert_int_equal(progress, i == STORY_LEN - 1 ? AI_ENDED : AI_GOES_ON);
+		assert_int_equal(is_over, i == STORY_LEN - 1);
 	}
 	same_text(&told, &heard);
 	assert_non_null(memmem(told.data, told.len, "tool-output-error", 17));
@@ -126,6 +134,40 @@ static void frames_may_be_cut_otherwise(void **state)
 	buffer_finish(&out);
 	ai_turn_destroy(one);
 	ai_turn_destroy(two);
+}
+
+static void why_a_turn_cannot_go_on_is_known(void **state)
+{
+	static const struct {
+		const char *output;
+		const char *why;
+	} cases[] = {
+		{"{\"type\":\"session_gone\",\"data\":{}}", "the session has been deleted"},
+		{"{\"type\":\"error\",\"data\":{\"code\":\"x\",\"message\":\"no\"}}", "no"},
+		{"{\"type\":\"events_loaded\",\"data\":{\"reset\":{\"reason\":\"pruned\"}}}",
+			"the beginning of the turn is no longer available"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ai_turn *turn = begin();
+		struct buffer out = {0};
+		assert_true(take(turn, cases[i].output, &out));
+		assert_string_equal(ai_turn_why(turn), cases[i].why);
+		assert_null(ai_socket_encoder.places->keep(turn));
+		take(turn, story[1], &out);
+		assert_int_equal(out.len, 0);
+		ai_turn_destroy(turn);
+	}
+}
+
+static void on_a_stream_each_chunk_is_an_event(void **state)
+{
+	struct ai_turn *turn = begin();
+	struct frame *frame = output_encode(&ai_stream_encoder, turn, story[1], strlen(story[1]));
+	static const char wanted[] = "data: {\"type\":\"start\",\"messageId\":\"turn-1\"}\n\n";
+	assert_int_equal(frame_len(frame), sizeof(wanted) - 1);
+	assert_memory_equal(frame_text(frame), wanted, sizeof(wanted) - 1);
+	frame_unref(frame);
+	ai_turn_destroy(turn);
 }
 
 static void other_tools_are_another_place(void **state)
@@ -198,6 +240,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_follows_makes_the_same_chunks),
 		cmocka_unit_test(frames_may_be_cut_otherwise),
+		cmocka_unit_test(why_a_turn_cannot_go_on_is_known),
+		cmocka_unit_test(on_a_stream_each_chunk_is_an_event),
 		cmocka_unit_test(other_tools_are_another_place),
 		cmocka_unit_test(what_a_copy_shares_stays_as_it_is),
 		cmocka_unit_test(a_turn_that_waits_for_its_prompt_is_alone),

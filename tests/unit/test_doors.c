@@ -1,0 +1,116 @@
+/*
+ * What the doors make of a session, byte for byte: tests/corpus/doors has a session with all that
+ * they translate, and what came out of it, from several positions and for several tokens. With
+ * HOLDFAST_GOLDEN=write the files are written anew.
+ */
+#include "holdfast/ai_turn.h"
+
+#include "play.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka wants the ones above first. */
+#include <cmocka.h>
+
+#define FOLDER HOLDFAST_SOURCE_ROOT "/tests/corpus/doors/"
+
+static void compare(const char *path, const struct buffer *made)
+{
+	const char *mode = getenv("HOLDFAST_GOLDEN");
+	bool writes = mode && strcmp(mode, "write") == 0;
+	FILE *file = fopen(path, writes ? "w" : "r");
+	assert_non_null(file);
+	if (writes) {
+		assert_int_equal(fwrite(made->data, 1, made->len, file), made->len);
+	} else {
+		char *wanted = xcalloc(1, made->len + 2);
+		assert_int_equal(fread(wanted, 1, made->len + 1, file), made->len);
+		assert_memory_equal(wanted, made->data, made->len);
+		free(wanted);
+	}
+	fclose(file);
+}
+
+/** Who is told a session, and by whom. */
+struct listener {
+	const struct encoder *encoder;
+	void *reader;
+	struct buffer *out;
+};
+
+static void tell(void *arg, const char *what, const void *in)
+{
+	struct listener *to = arg;
+	struct frame *frame = play_encode(to->encoder, to->reader, what, in);
+	if (frame && frame_len(frame)) {
+		buffer_printf(to->out, "# %s\n", what);
+		buffer_append(to->out, frame_text(frame), frame_len(frame));
+	}
+	frame_unref(frame);
+}
+
+/** Plays the session with the hide, the page size and the cuts that follow from the round. */
+static void play_round(struct play *play, unsigned round, struct listener *to)
+{
+	play->hide = round % 4;
+	play->seed = 7 * round + 1;
+	play->page_size = round % 3 ? 500 : 4;
+	play->live = play->from + (play->count - play->from) * (round % 5) / 5;
+	buffer_printf(
+		to->out, "## from %zu, live from %zu, round %u\n", play->from, play->live, round);
+	play_session(play, tell, to);
+}
+
+/* --- chats of the AI SDK --- */
+
+/** Tells a chat one turn, which it follows by its number or by the prompt that began it. */
+static void tell_chat(struct play *play, unsigned round, struct buffer *out)
+{
+	char prompt[32];
+	const uint64_t turn = play->events[play->from]->turn;
+	snprintf(prompt, sizeof(prompt), "p-%llu", (unsigned long long)turn);
+	const struct ai_turn_config config = {.prompt_id = round % 2 ? prompt : NULL,
+		.turn = round % 2 ? 0 : turn,
+		.session_id = "s"};
+	struct ai_turn *reader = ai_turn_create(&config);
+	if (round % 3 == 1) {
+		ai_turn_answered(reader, turn == 1 ? "q-1" : "q-2");
+	}
+	struct listener to = {&ai_socket_encoder, reader, out};
+	play_round(play, round, &to);
+	const char *why = ai_turn_why(reader);
+	buffer_printf(out, "## %s%s\n", ai_turn_is_over(reader) ? "over" : "goes on",
+		why ? ", failed" : "");
+	ai_turn_destroy(reader);
+}
+
+static void chats_are_told_what_they_always_were(void **state)
+{
+	struct play play;
+	struct buffer out = {0};
+	uint64_t turn = 0;
+	play_read(&play, FOLDER "session.jsonl");
+	for (size_t i = 0; i < play.count; i++) {
+		if (play.events[i]->turn > turn) {
+			turn = play.events[i]->turn;
+			play.from = i;
+			for (unsigned round = 0; round < (turn < 3 ? 16 : 4); round++) {
+				tell_chat(&play, round, &out);
+			}
+		}
+	}
+	compare(FOLDER "chats.txt", &out);
+	buffer_finish(&out);
+	play_finish(&play);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(chats_are_told_what_they_always_were),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
