@@ -1,6 +1,6 @@
 /*
- * Translates one session for one editor: takes an observer's frames, produces ACP v1 messages
- * (docs/editors.md). Tracks what the editor waits for: its load, its prompts, its settings, and the
+ * Translates one session for one editor: takes what an observer is sent (encoder.h), produces ACP v1
+ * messages (docs/editors.md). Tracks what the editor waits for: its load, its prompts, its settings, and the
  * questions it was asked. Pure.
  *
  * Every update carries its position, so that an editor can resume: `_meta.holdfast {epoch, seq,
@@ -10,7 +10,7 @@
 #ifndef HOLDFAST_EDITOR_VIEW_H
 #define HOLDFAST_EDITOR_VIEW_H
 
-#include "holdfast/buffer.h"
+#include "holdfast/encoder.h"
 #include "holdfast/json_rpc.h"
 
 #include <stdbool.h>
@@ -42,11 +42,14 @@ struct editor_view *editor_view_create(const struct editor_view_config *config);
 /** Accepts NULL. */
 void editor_view_destroy(struct editor_view *view);
 
-/** Takes a frame and appends the resulting messages to `out`, each followed by a newline. */
-void editor_view_take(struct editor_view *view, const char *frame, size_t len, struct buffer *out);
+/* Take what the observer is sent. Messages are appended to `out`, each followed by a newline. */
+void editor_view_page(struct editor_view *view, const struct loaded_frame *in, struct buffer *out);
+void editor_view_events(struct editor_view *view, const struct live_events *in, struct buffer *out);
+void editor_view_delta(struct editor_view *view, const struct open_part *in, struct buffer *out);
+void editor_view_error(struct editor_view *view, const struct error_notice *in, struct buffer *out);
 /**
  * The position of an editor's output. Views of the same session whose places are equal byte by byte
- * produce the same messages from a frame, unless editor_view_own() changes. No padding.
+ * produce the same messages from the same output, unless editor_view_was_own(). No padding.
  */
 struct editor_place {
 	uint64_t epoch;
@@ -67,14 +70,14 @@ struct editor_place {
  */
 bool editor_view_place(const struct editor_view *view, struct editor_place *ret);
 /**
- * Returns a counter that grows when a frame means something to this editor alone, or changes state
- * that is not part of its place.
+ * Whether the last output meant something to this editor alone, or changed state that is not part of
+ * its place.
  */
-uint64_t editor_view_own(const struct editor_view *view);
-/** Moves the view to the place that another had after the same frame. */
+bool editor_view_was_own(const struct editor_view *view);
+/** Moves the view to the place that another had after the same output. */
 void editor_view_follow(struct editor_view *view, const struct editor_place *after);
 /**
- * Frames will start again at an earlier event; events that the editor already has are not repeated.
+ * Events will start again at an earlier one; events that the editor already has are not repeated.
  */
 void editor_view_load_again(struct editor_view *view);
 /** Whether the load is complete. */
@@ -122,7 +125,7 @@ bool editor_view_add_setting(struct editor_view *view, const char *id, enum edit
 enum editor_question { EDITOR_NO_QUESTION, EDITOR_PERMISSION, EDITOR_ELICITATION };
 /**
  * Handles the editor's answer to our request `id` (without quotes): returns the kind of question
- * and its *ret_request_id, borrowed until the next frame. The question is no longer cancelled at
+ * and its *ret_request_id, borrowed until the next output. The question is no longer cancelled at
  * the editor when it is resolved.
  */
 enum editor_question editor_view_answered(

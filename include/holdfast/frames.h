@@ -165,8 +165,6 @@ struct frame *frame_preview(uint64_t seq, enum event_type type, const char *html
 void frames_append_activity(struct buffer *out, uint64_t seq, const char *type, size_t type_len,
 	const char *data, size_t len);
 struct frame *frame_state(const struct session_status *status, unsigned hide);
-/** Whether frame_state() made it. */
-bool frame_is_state(const struct frame *frame);
 /**
  * `client_time` is the client's JSON number verbatim, or NULL; epoch 0 omits the members about a
  * session.

@@ -28,8 +28,7 @@ static bool is_too_slow(const struct conn *conn)
 	return conn->sock.kept > conn->server->limits->outbox_size;
 }
 
-/** Encodes messages, each terminated by a newline, as WebSocket frames. */
-static struct frame *make_wire(const struct buffer *out)
+struct frame *editor_make_wire(struct buffer *out)
 {
 	struct buffer wire = {0};
 	const char *at = out->data;
@@ -43,6 +42,7 @@ static struct frame *make_wire(const struct buffer *out)
 	}
 	struct frame *frame = frame_of_text(wire.len ? wire.data : "", wire.len);
 	buffer_finish(&wire);
+	buffer_finish(out);
 	return frame;
 }
 
@@ -51,7 +51,7 @@ static void handle_sent(void *frame)
 	frame_unref(frame);
 }
 
-static void send_wire(struct conn *conn, struct frame *wire)
+void editor_send_wire(struct conn *conn, struct frame *wire)
 {
 	if (!frame_len(wire) || conn->is_closing) {
 		return;
@@ -65,18 +65,9 @@ static void send_wire(struct conn *conn, struct frame *wire)
 
 void editor_send(struct conn *conn, struct buffer *out)
 {
-	struct frame *wire = make_wire(out);
-	buffer_finish(out);
-	send_wire(conn, wire);
+	struct frame *wire = editor_make_wire(out);
+	editor_send_wire(conn, wire);
 	frame_unref(wire);
-}
-
-void editor_send_shared(struct conn *conn, struct shared_frame *shared)
-{
-	if (!shared->stream) {
-		shared->stream = make_wire(&shared->text);
-	}
-	send_wire(conn, shared->stream);
 }
 
 void editor_result(struct conn *conn, const char *id, const char *result, size_t len)

@@ -40,8 +40,13 @@ struct editor_door {
 /* editor.c */
 /** Sends messages, each terminated by a newline; finishes `out`. */
 void editor_send(struct conn *conn, struct buffer *out);
-/** The same for messages that several editors get. */
-void editor_send_shared(struct conn *conn, struct shared_frame *shared);
+/**
+ * Encodes messages, each terminated by a newline, as frames of a WebSocket, the same for all editors.
+ * Finishes `out`. One reference, the caller's.
+ */
+struct frame *editor_make_wire(struct buffer *out);
+/** Sends them. `wire` is borrowed. */
+void editor_send_wire(struct conn *conn, struct frame *wire);
 void editor_result(struct conn *conn, const char *id, const char *result, size_t len);
 /**
  * Sends an error. `id` NULL: the request had none, so the error has the id null if `must_tell`, and

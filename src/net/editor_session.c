@@ -1,5 +1,5 @@
 /*
- * A session that an editor has open: an observer whose frames become ACP messages (editor_view.h).
+ * A session that an editor has open: an observer whose encoder makes ACP messages (editor_view.h).
  */
 #include "editor_internal.h"
 #include "ws_internal.h"
@@ -135,9 +135,83 @@ size_t editor_kept(const struct conn *conn)
 	return size;
 }
 
-/* --- observer_socket_ops --- */
+/* --- the encoder: its reader is an editor's view --- */
 
-static const struct observer_socket_ops socket_ops;
+static struct frame *make_page(void *reader, const struct loaded_frame *in)
+{
+	struct buffer out = {0};
+	editor_view_page(reader, in, &out);
+	return editor_make_wire(&out);
+}
+
+static struct frame *make_events(void *reader, const struct live_events *in)
+{
+	struct buffer out = {0};
+	editor_view_events(reader, in, &out);
+	return editor_make_wire(&out);
+}
+
+static struct frame *make_delta(void *reader, const struct open_part *in)
+{
+	struct buffer out = {0};
+	editor_view_delta(reader, in, &out);
+	return editor_make_wire(&out);
+}
+
+static struct frame *make_error(void *reader, const struct error_notice *in)
+{
+	struct buffer out = {0};
+	editor_view_error(reader, in, &out);
+	return editor_make_wire(&out);
+}
+
+static struct frame *make_gone(void *reader, const char *session_id, const char *reason)
+{
+	struct buffer out = {0};
+	editor_view_fail(reader, "not_found", "the session has been deleted", &out);
+	return editor_make_wire(&out);
+}
+
+static bool get_place(void *reader, void *ret_place)
+{
+	return editor_view_place(reader, ret_place);
+}
+
+/** NULL if this editor got messages of its own, such as the answer to a request. */
+static void *keep(const void *reader)
+{
+	struct editor_place place;
+	if (editor_view_was_own(reader) || !editor_view_place(reader, &place)) {
+		return NULL;
+	}
+	struct editor_place *kept = xcalloc(1, sizeof(*kept));
+	memcpy(kept, &place, sizeof(place));
+	return kept;
+}
+
+static void follow(void *reader, const void *kept)
+{
+	editor_view_follow(reader, kept);
+}
+
+static const struct encoder_places places = {
+	.size = sizeof(struct editor_place),
+	.get = get_place,
+	.keep = keep,
+	.follow = follow,
+	.free_kept = free,
+};
+
+static const struct encoder editor_encoder = {
+	.places = &places,
+	.page = make_page,
+	.events = make_events,
+	.delta = make_delta,
+	.error = make_error,
+	.gone = make_gone,
+};
+
+/* --- observer_socket_ops --- */
 
 static bool is_writable(void *socket)
 {
@@ -145,51 +219,18 @@ static bool is_writable(void *socket)
 	return !at->is_over && conn_is_writable(at->conn);
 }
 
-/**
- * Sends the messages of a frame, shared with other editors in the same place. Returns false if this
- * editor needs its own, because it is loading or waits for an answer.
- */
-static bool take_shared(struct editor_session *at, struct frame *frame)
-{
-	struct shared_frames *frames = &at->conn->server->shared;
-	struct shared_key key = {.frame = frame, .door = &socket_ops};
-	struct editor_place place;
-	struct buffer out = {0};
-	if (!editor_view_place(at->view, &place)) {
-		return false;
-	}
-	memcpy(key.place, &place, sizeof(place));
-	key.place_len = sizeof(place);
-	struct shared_frame *shared = shared_frames_find(frames, &key);
-	if (shared) {
-		editor_view_follow(at->view, shared->after);
-		editor_send_shared(at->conn, shared);
-		return true;
-	}
-	uint64_t own = editor_view_own(at->view);
-	editor_view_take(at->view, frame_text(frame), frame_len(frame), &out);
-	if (editor_view_own(at->view) != own || !editor_view_place(at->view, &place)) {
-		editor_send(at->conn, &out);
-		return true;
-	}
-	struct editor_place *after = xcalloc(1, sizeof(*after));
-	memcpy(after, &place, sizeof(place));
-	editor_send_shared(at->conn, shared_frames_keep(frames, &key, &out, after, free));
-	return true;
-}
-
 static void write_frame(void *socket, struct frame *frame)
 {
 	struct editor_session *at = socket;
-	struct buffer out = {0};
-	if (at->is_over) {
-		return;
+	if (!at->is_over) {
+		editor_send_wire(at->conn, frame);
 	}
-	if (!take_shared(at, frame)) {
-		editor_view_take(at->view, frame_text(frame), frame_len(frame), &out);
-		editor_send(at->conn, &out);
-	}
-	if (frame_is_state(frame) && at->session) {
+}
+
+static void handle_state(void *socket)
+{
+	struct editor_session *at = socket;
+	if (!at->is_over && at->session) {
 		editor_look_for_removed(at);
 	}
 }
@@ -223,6 +264,7 @@ static void close_socket(void *socket, unsigned code, const char *reason)
 static const struct observer_socket_ops socket_ops = {
 	.is_writable = is_writable,
 	.write = write_frame,
+	.state_changed = handle_state,
 	.want_writable = want_writable,
 	.close = close_socket,
 };
@@ -258,6 +300,8 @@ static struct observer *make_observer(struct editor_session *at)
 {
 	struct conn *conn = at->conn;
 	struct observer_config config = ws_observer_config(conn);
+	config.encoder = &editor_encoder;
+	config.reader = at->view;
 	config.format = FORMAT_MARKDOWN;
 	config.deltas = DELTAS_TEXT;
 	metrics_add(conn->server->metrics, METRIC_OBSERVERS_ACP, 1);

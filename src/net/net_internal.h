@@ -8,7 +8,6 @@
 #include "listen.h"
 #include "login_cookie.h"
 #include "peer.h"
-#include "shared_frames.h"
 #include "transport.h"
 
 #include "holdfast/access.h"
@@ -260,7 +259,6 @@ struct server {
 	const struct server_trust *trust;
 	struct transport *transport;
 	struct deflater *deflater; /* NULL: compression is off */
-	struct shared_frames shared; /* of this tick */
 	const char *tls_cert; /* NULL: none */
 	const char *tls_key;
 	struct keys_job *keys_job; /* reloads certificate and key; NULL: none running */

@@ -272,7 +272,6 @@ void server_end_tick(struct server *server, bool is_behind)
 		conn_end_tick(conn);
 	}
 	placement_end_tick(server);
-	shared_frames_drop(&server->shared);
 	transport_flush(server->transport);
 	bool has_pages = server->turns && turns_go_on(server->turns);
 	if (has_pages || !list_empty(&server->in_tick)) {
@@ -341,7 +340,6 @@ void server_destroy(struct server *server)
 	if (!server) {
 		return;
 	}
-	shared_frames_drop(&server->shared);
 	transport_destroy(server->transport);
 	deflater_destroy(server->deflater);
 	hash_destroy_all(server->changed);

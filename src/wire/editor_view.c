@@ -81,9 +81,9 @@ bool editor_view_place(const struct editor_view *view, struct editor_place *ret)
 	return true;
 }
 
-uint64_t editor_view_own(const struct editor_view *view)
+bool editor_view_was_own(const struct editor_view *view)
 {
-	return view->own;
+	return view->is_own;
 }
 
 void editor_view_follow(struct editor_view *view, const struct editor_place *after)
@@ -300,121 +300,156 @@ static void put_own(const struct editor_view *view, struct buffer *out, const ch
 	}
 }
 
-/** Writes the updates of an event. */
-static void tell_event(struct editor_view *view, struct buffer *out, const char *type,
-	const struct place *place, const struct json_span *data)
+/** Writes the updates of an event; `type` is its name. */
+static void tell_event(struct editor_view *view, struct buffer *out, const struct event *event,
+	const char *type, const struct place *place, const struct json_span *data)
 {
-	if (strcmp(type, "agent_message") == 0) {
+	switch (event->type) {
+	case EVENT_AGENT_MESSAGE:
 		put_block(view, out, "agent_message_chunk", place, json_span_get(data, "markdown"));
-	} else if (strcmp(type, "agent_thought") == 0) {
+		break;
+	case EVENT_AGENT_THOUGHT:
 		put_block(view, out, "agent_thought_chunk", place, json_span_get(data, "text"));
-	} else if (strcmp(type, "user_prompt") == 0) {
+		break;
+	case EVENT_USER_PROMPT:
 		put_prompt(view, out, place, data);
-	} else if (strcmp(type, "tool_call") == 0 || strcmp(type, "tool_call_update") == 0 ||
-		   strcmp(type, "plan") == 0) {
+		break;
+	case EVENT_TOOL_CALL:
+	case EVENT_TOOL_CALL_UPDATE:
+	case EVENT_PLAN:
 		put_object(view, out, type, place, data);
-	} else if (strcmp(type, "usage") == 0) {
+		break;
+	case EVENT_USAGE:
 		put_usage(view, out, place, data);
-	} else if (strncmp(type, "x-acp-", 6) == 0) {
+		break;
+	case EVENT_CUSTOM:
 		put_own(view, out, type, place, data);
+		break;
+	default:
+		break;
+	}
+}
+
+/** A new agent has no state yet, unless it goes on with the session. */
+static void see_started(struct editor_view *view, const struct json_span *data)
+{
+	if (!json_span_is(json_span_get(data, "resumed"), JSON_TRUE)) {
+		buffer_clear(&view->modes);
+		buffer_clear(&view->mode);
+		buffer_clear(&view->model);
+		buffer_clear(&view->options);
 	}
 }
 
 /**
  * Tracks what an event means for waiting requests and questions, even if the editor already has it.
  */
-static void note_event(struct editor_view *view, struct buffer *out, const char *type, uint64_t seq,
-	uint64_t turn, bool is_told, const struct json_span *data)
+static void note_event(struct editor_view *view, struct buffer *out, const struct event *event,
+	const char *type, bool is_told, const struct json_span *data)
 {
-	if (strcmp(type, "user_prompt") == 0) {
-		editor_waits_see_prompt(view, json_span_string(data, "prompt_id"), turn);
-	} else if (strcmp(type, "turn_end") == 0) {
-		editor_waits_see_turn_end(view, turn, data, out);
-	} else if (strcmp(type, "permission_request") == 0) {
-		editor_questions_see_request(view, EDITOR_PERMISSION, seq, data);
-	} else if (strcmp(type, "elicitation_request") == 0) {
-		editor_questions_see_request(view, EDITOR_ELICITATION, seq, data);
-	} else if (strcmp(type, "permission_resolved") == 0 ||
-		   strcmp(type, "elicitation_resolved") == 0) {
+	switch (event->type) {
+	case EVENT_USER_PROMPT:
+		editor_waits_see_prompt(view, json_span_string(data, "prompt_id"), event->turn);
+		break;
+	case EVENT_TURN_END:
+		editor_waits_see_turn_end(view, event->turn, data, out);
+		break;
+	case EVENT_PERMISSION_REQUEST:
+		editor_questions_see_request(view, EDITOR_PERMISSION, event->seq, data);
+		break;
+	case EVENT_ELICITATION_REQUEST:
+		editor_questions_see_request(view, EDITOR_ELICITATION, event->seq, data);
+		break;
+	case EVENT_PERMISSION_RESOLVED:
+	case EVENT_ELICITATION_RESOLVED:
 		editor_questions_see_resolved(view, data, is_told, out);
-	} else if (strcmp(type, "agent_started") == 0 &&
-		   !json_span_is(json_span_get(data, "resumed"), JSON_TRUE)) {
-		buffer_clear(&view->modes);
-		buffer_clear(&view->mode);
-		buffer_clear(&view->model);
-		buffer_clear(&view->options);
-	} else {
+		break;
+	case EVENT_AGENT_STARTED:
+		see_started(view, data);
+		break;
+	case EVENT_CUSTOM:
 		see_state(view, type, data, out);
+		break;
+	default:
+		break;
 	}
 }
-
-static void take_event(struct editor_view *view, struct buffer *out, const struct json_span *event)
-{
-	uint64_t seq = 0;
-	uint64_t turn = 0;
-	const char *type = json_span_string(event, "type");
-	const struct json_span *data = json_span_get(event, "data");
-	json_span_count(json_span_get(event, "seq"), &seq);
-	json_span_count(json_span_get(event, "turn"), &turn);
-	if (!type || !seq) {
-		return;
-	}
-	/*
-	 * Updates for texts and calls are the same for all editors. Other events concern a client,
-	 * or change state outside the place.
-	 */
-	view->own += strncmp(type, "agent_", 6) != 0 && strncmp(type, "tool_call", 9) != 0 &&
-		     strcmp(type, "plan") != 0 && strcmp(type, "usage") != 0;
-	view->own += strcmp(type, "agent_started") == 0;
-	bool is_told = seq > view->told_seq;
-	struct place place = {.seq = seq,
-		.ts = json_span_get(event, "ts"),
-		.message_id = json_span_string(event, "message_id")};
-	if (is_told && place.ts && !json_span_get(event, "redacted")) {
-		tell_event(view, out, type, &place, data);
-	}
-	view->seen_seq = seq;
-	view->told_seq = is_told ? seq : view->told_seq;
-	if (!json_span_get(event, "redacted")) {
-		note_event(view, out, type, seq, turn, is_told, data);
-	}
-}
-
-/* --- frames --- */
 
 /**
- * Writes text of an unfinished event, unless a piece before it is missing. With `is_all`, `data`
- * has the text from its beginning.
+ * Whether what is made of such an event is the same for all editors. Other events concern a client,
+ * or change state outside the place.
  */
-static void take_delta(
-	struct editor_view *view, struct buffer *out, const struct json_span *data, bool is_all)
+static bool is_for_all(enum event_type type)
 {
-	uint64_t seq = 0;
-	uint64_t offset = 0;
-	const char *type = json_span_string(data, "type");
-	const struct json_span *text = json_span_get(data, "text");
-	json_span_count(json_span_get(data, "seq"), &seq);
-	json_span_count(json_span_get(data, "offset"), &offset);
-	bool is_thought = type && strcmp(type, "agent_thought") == 0;
-	bool is_text = type && strcmp(type, "agent_message") == 0;
-	if (seq <= view->told_seq || (!is_thought && !is_text) ||
-		!json_span_is(text, JSON_STRING)) {
+	switch (type) {
+	case EVENT_AGENT_MESSAGE:
+	case EVENT_AGENT_THOUGHT:
+	case EVENT_AGENT_STOPPED:
+	case EVENT_TOOL_CALL:
+	case EVENT_TOOL_CALL_UPDATE:
+	case EVENT_PLAN:
+	case EVENT_USAGE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void take_event(
+	struct editor_view *view, struct buffer *out, struct event *event, unsigned hide)
+{
+	size_t len;
+	struct json_spans spans = {0};
+	bool is_told = event->seq > view->told_seq;
+	bool is_hidden = event_hides(event, hide);
+	view->is_own |= !is_for_all(event->type);
+	if (!is_hidden) {
+		const char *json = event_json(event, FORMAT_MARKDOWN, &len);
+		json_spans_read(json, len, &spans);
+	}
+	const char *type = json_span_string(spans.all, "type");
+	const struct json_span *data = json_span_get(spans.all, "data");
+	struct place place = {.seq = event->seq,
+		.ts = json_span_get(spans.all, "ts"),
+		.message_id = json_span_string(spans.all, "message_id")};
+	if (is_told && type) {
+		tell_event(view, out, event, type, &place, data);
+	}
+	view->seen_seq = event->seq;
+	view->told_seq = is_told ? event->seq : view->told_seq;
+	if (type) {
+		note_event(view, out, event, type, is_told, data);
+	}
+	json_spans_finish(&spans);
+}
+
+/* --- output of an observer --- */
+
+/**
+ * Writes text of an unfinished event, unless a piece before it is missing. With `is_all`, it has the
+ * text from its beginning.
+ */
+static void take_growing(
+	struct editor_view *view, struct buffer *out, const struct open_part *in, bool is_all)
+{
+	bool is_thought = in->type == EVENT_AGENT_THOUGHT;
+	if (in->seq <= view->told_seq || (!is_thought && in->type != EVENT_AGENT_MESSAGE)) {
 		return;
 	}
-	if (view->open_seq != seq) {
-		view->open_seq = seq;
+	if (view->open_seq != in->seq) {
+		view->open_seq = in->seq;
 		view->open_told = 0;
 	}
 	size_t skipped = is_all ? view->open_told : 0;
-	if ((!is_all && view->open_told != offset) || skipped >= text->len) {
+	if ((!is_all && view->open_told != in->offset) || skipped >= in->len) {
 		return;
 	}
-	while (skipped && (text->text[skipped] & 0xc0) == 0x80) {
+	while (skipped && (in->text[skipped] & 0xc0) == 0x80) {
 		skipped--;
 	}
-	view->open_told = is_all ? text->len : view->open_told + text->len;
+	view->open_told = is_all ? in->len : view->open_told + in->len;
 	put_text(view, out, is_thought ? "agent_thought_chunk" : "agent_message_chunk",
-		&(struct place){.seq = seq}, text->text + skipped, text->len - skipped);
+		&(struct place){.seq = in->seq}, in->text + skipped, in->len - skipped);
 }
 
 static void become_live(struct editor_view *view, struct buffer *out)
@@ -425,75 +460,55 @@ static void become_live(struct editor_view *view, struct buffer *out)
 	editor_questions_ask(view, out);
 }
 
-static void take_events(
-	struct editor_view *view, struct buffer *out, const struct json_span *data, bool is_page)
+void editor_view_page(struct editor_view *view, const struct loaded_frame *in, struct buffer *out)
 {
-	const struct json_span *events = json_span_get(data, "events");
-	if (!json_span_is(events, JSON_ARRAY)) {
-		return;
+	view->is_own = true;
+	for (size_t i = 0; i < in->count; i++) {
+		take_event(view, out, in->events[i], in->hide);
 	}
-	json_span_each(event, events) {
-		take_event(view, out, event);
-	}
-	const struct json_span *open = json_span_get(data, "open");
-	if (open) {
-		take_delta(view, out, open, true);
+	if (in->open.seq) {
+		take_growing(view, out, &in->open, true);
 	}
 	/* has_more of a page after a reset refers to older events, so it is the last one, too. */
-	bool is_last = json_span_is(json_span_get(data, "has_more"), JSON_FALSE) ||
-		       json_span_get(data, "reset");
-	if (is_page && is_last && !view->is_live) {
+	bool is_last = !in->has_more || in->reset;
+	if (is_last && !view->is_live) {
 		become_live(view, out);
 	} else if (view->is_live) {
 		editor_questions_ask(view, out);
 	}
 }
 
+void editor_view_events(struct editor_view *view, const struct live_events *in, struct buffer *out)
+{
+	view->is_own = false;
+	for (size_t i = 0; i < in->count; i++) {
+		take_event(view, out, in->events[i], in->hide);
+	}
+	if (view->is_live) {
+		editor_questions_ask(view, out);
+	}
+}
+
+void editor_view_delta(struct editor_view *view, const struct open_part *in, struct buffer *out)
+{
+	view->is_own = false;
+	take_growing(view, out, in, false);
+}
+
 void editor_view_fail(
 	struct editor_view *view, const char *code, const char *why, struct buffer *out)
 {
+	view->is_own = true;
 	editor_waits_fail(view, code, why, out);
 	editor_questions_take_back(view, out);
 }
 
-static void take_error(struct editor_view *view, struct buffer *out, const struct json_span *data)
+void editor_view_error(struct editor_view *view, const struct error_notice *in, struct buffer *out)
 {
-	const char *request = json_span_string(data, "request");
-	const char *code = json_span_string(data, "code");
-	const char *message = json_span_string(data, "message");
-	if (!code || !message) {
-		return;
-	}
-	if (request && strcmp(request, "load_events") != 0) {
-		editor_waits_see_error(view, data, out);
+	if (in->request && strcmp(in->request, "load_events") != 0) {
+		view->is_own = true;
+		editor_waits_see_error(view, in, out);
 	} else {
-		editor_view_fail(view, code, message, out);
+		editor_view_fail(view, in->code, in->message, out);
 	}
-}
-
-void editor_view_take(struct editor_view *view, const char *frame, size_t len, struct buffer *out)
-{
-	struct json_spans spans = {0};
-	if (json_spans_read(frame, len, &spans) < 0) {
-		return;
-	}
-	const char *type = json_span_string(spans.all, "type");
-	const struct json_span *data = json_span_get(spans.all, "data");
-	if (!type) {
-		/* not a frame */
-	} else if (strcmp(type, "events") == 0) {
-		take_events(view, out, data, false);
-	} else if (strcmp(type, "events_loaded") == 0) {
-		view->own++;
-		take_events(view, out, data, true);
-	} else if (strcmp(type, "delta") == 0) {
-		take_delta(view, out, data, false);
-	} else if (strcmp(type, "session_gone") == 0) {
-		view->own++;
-		editor_view_fail(view, "not_found", "the session has been deleted", out);
-	} else if (strcmp(type, "error") == 0) {
-		view->own++;
-		take_error(view, out, data);
-	}
-	json_spans_finish(&spans);
 }

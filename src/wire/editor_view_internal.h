@@ -31,7 +31,7 @@ struct editor_view {
 	struct buffer options;
 	struct list waits; /* struct editor_wait */
 	size_t wait_count;
-	uint64_t own; /* see editor_view_own() */
+	bool is_own; /* see editor_view_was_own() */
 	struct list questions; /* struct editor_question_open */
 	size_t question_count;
 };
@@ -47,9 +47,9 @@ void editor_waits_see_turn_end(
 /** The agent reported `current`, the id of a mode or a model; NULL for its options. */
 void editor_waits_see_setting(struct editor_view *view, enum editor_setting kind,
 	const char *current, struct buffer *out);
-/** Handles an `error` frame for this client. */
+/** Handles an error for this client. */
 void editor_waits_see_error(
-	struct editor_view *view, const struct json_span *data, struct buffer *out);
+	struct editor_view *view, const struct error_notice *in, struct buffer *out);
 /** Answers the load. */
 void editor_waits_answer_load(struct editor_view *view, struct buffer *out);
 /** Answers all waiting requests with an error. */

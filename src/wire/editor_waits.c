@@ -5,6 +5,7 @@
 #include "editor_view_internal.h"
 
 #include "holdfast/json_rpc.h"
+#include "holdfast/requests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -328,19 +329,18 @@ void editor_waits_see_setting(
 }
 
 void editor_waits_see_error(
-	struct editor_view *view, const struct json_span *data, struct buffer *out)
+	struct editor_view *view, const struct error_notice *in, struct buffer *out)
 {
-	static const char *const names[] = {[EDITOR_MODE] = "mode_id",
-		[EDITOR_MODEL] = "model_id",
-		[EDITOR_OPTION] = "config_id"};
+	static const enum error_about of[] = {[EDITOR_MODE] = ABOUT_MODE,
+		[EDITOR_MODEL] = ABOUT_MODEL,
+		[EDITOR_OPTION] = ABOUT_OPTION};
+	const char *id = in->detail ? in->detail->id : NULL;
 	list_for_each_safe(link, tmp, &view->waits) {
 		struct editor_wait *wait = list_entry(link, struct editor_wait, link);
-		const char *id = wait->kind == WAIT_SETTING
-					 ? json_span_string(data, names[wait->setting])
-					 : NULL;
-		if (id && strcmp(id, wait->name) == 0) {
-			editor_put_error(out, wait->id, json_span_string(data, "code"),
-				json_span_string(data, "message"));
+		bool is_it = id && wait->kind == WAIT_SETTING &&
+			     in->detail->about == of[wait->setting] && strcmp(id, wait->name) == 0;
+		if (is_it) {
+			editor_put_error(out, wait->id, in->code, in->message);
 			drop(view, wait);
 		}
 	}

@@ -335,13 +335,6 @@ struct frame *frame_state(const struct session_status *status, unsigned hide)
 	return end(frame);
 }
 
-bool frame_is_state(const struct frame *frame)
-{
-	static const char head[] = "{\"type\":\"state\"";
-	return frame_len(frame) > sizeof(head) &&
-	       memcmp(frame_text(frame), head, sizeof(head) - 1) == 0;
-}
-
 struct frame *frame_keepalive_ack(const char *client_time, int64_t server_time, uint64_t max_seq,
 	uint64_t epoch, const struct session_status *status, unsigned hide)
 {

@@ -4,6 +4,8 @@
  */
 #include "fuzz.h"
 
+#include "output.h"
+
 #include "holdfast/editor_request.h"
 #include "holdfast/editor_view.h"
 
@@ -149,8 +151,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at = newline + 1;
 		newline = memchr(at, '\n', (size_t)(end - at));
 		len = (size_t)((newline ? newline : end) - at);
+		struct frame *messages = output_encode(&output_editor_lines, view, at, len);
 		buffer_clear(&out);
-		editor_view_take(view, at, len, &out);
+		if (messages) {
+			buffer_append(&out, frame_text(messages), frame_len(messages));
+			frame_unref(messages);
+		}
 		check_messages(&reader, &out);
 	}
 	const char *request_id;

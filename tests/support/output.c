@@ -1,5 +1,6 @@
 #include "output.h"
 
+#include "holdfast/editor_view.h"
 #include "holdfast/requests.h"
 
 #include <jansson.h>
@@ -172,3 +173,55 @@ struct frame *output_encode(
 	json_decref(json);
 	return frame;
 }
+
+/* --- the messages of an editor --- */
+
+static struct frame *lines_of(struct buffer *lines)
+{
+	struct frame *frame = frame_of_text(lines->data ? lines->data : "", lines->len);
+	buffer_finish(lines);
+	return frame;
+}
+
+static struct frame *editor_page(void *reader, const struct loaded_frame *in)
+{
+	struct buffer out = {0};
+	editor_view_page(reader, in, &out);
+	return lines_of(&out);
+}
+
+static struct frame *editor_events(void *reader, const struct live_events *in)
+{
+	struct buffer out = {0};
+	editor_view_events(reader, in, &out);
+	return lines_of(&out);
+}
+
+static struct frame *editor_delta(void *reader, const struct open_part *in)
+{
+	struct buffer out = {0};
+	editor_view_delta(reader, in, &out);
+	return lines_of(&out);
+}
+
+static struct frame *editor_error(void *reader, const struct error_notice *in)
+{
+	struct buffer out = {0};
+	editor_view_error(reader, in, &out);
+	return lines_of(&out);
+}
+
+static struct frame *editor_gone(void *reader, const char *session_id, const char *reason)
+{
+	struct buffer out = {0};
+	editor_view_fail(reader, "not_found", "the session has been deleted", &out);
+	return lines_of(&out);
+}
+
+const struct encoder output_editor_lines = {
+	.page = editor_page,
+	.events = editor_events,
+	.delta = editor_delta,
+	.error = editor_error,
+	.gone = editor_gone,
+};

@@ -14,6 +14,9 @@
  */
 struct frame *output_encode(
 	const struct encoder *encoder, void *reader, const char *text, size_t len);
+/** Its reader is a struct editor_view; a frame has the messages as that makes them, a line each. */
+extern const struct encoder output_editor_lines;
+
 /** Makes an event of its JSON object; NULL if it lacks a seq or a type. */
 struct event *output_event(const char *text, size_t len);
 

@@ -4,7 +4,9 @@
  * HOLDFAST_GOLDEN=write the files are written anew.
  */
 #include "holdfast/ai_turn.h"
+#include "holdfast/editor_view.h"
 
+#include "output.h"
 #include "play.h"
 
 #include <setjmp.h>
@@ -107,10 +109,51 @@ static void chats_are_told_what_they_always_were(void **state)
 	play_finish(&play);
 }
 
+/* --- editors --- */
+
+/** Tells an editor the session, which it loads or resumes, with requests that wait for an answer. */
+static void tell_editor(struct play *play, unsigned round, struct buffer *out)
+{
+	const struct editor_view_config config = {.session_id = "s",
+		.client_id = round % 2 ? "c" : "other",
+		.epoch = play->epoch,
+		.told_seq = play->from,
+		.open_told = round % 5 == 1 ? 5 : 0,
+		.tells_own = round % 3 == 0,
+		.load_id = round % 3 != 1 ? "\"l\"" : NULL,
+		.names_session = round % 4 == 2,
+		.reset = round % 8 == 5 ? "epoch" : NULL,
+		.asks = round % 4 < 2,
+		.takes_forms = round % 3 != 2,
+		.takes_urls = round % 2};
+	struct editor_view *reader = editor_view_create(&config);
+	struct listener to = {&output_editor_lines, reader, out};
+	assert_true(editor_view_add_prompt(reader, "11", "p-2"));
+	assert_true(editor_view_add_prompt(reader, "12", round % 2 ? "p-6" : "p-7"));
+	play->reset = config.reset;
+	play_round(play, round, &to);
+	editor_view_destroy(reader);
+}
+
+static void editors_are_told_what_they_always_were(void **state)
+{
+	struct play play;
+	struct buffer out = {0};
+	play_read(&play, FOLDER "session.jsonl");
+	for (unsigned round = 0; round < 16; round++) {
+		play.from = round % 4 * play.count / 5;
+		tell_editor(&play, round, &out);
+	}
+	compare(FOLDER "editors.txt", &out);
+	buffer_finish(&out);
+	play_finish(&play);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chats_are_told_what_they_always_were),
+		cmocka_unit_test(editors_are_told_what_they_always_were),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

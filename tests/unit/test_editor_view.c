@@ -1,6 +1,8 @@
 /* What an editor that waits is told, and when. */
 #include "holdfast/editor_view.h"
 
+#include "output.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,8 +17,12 @@
 
 static void take(struct editor_view *view, const char *frame, struct buffer *out)
 {
+	struct frame *messages = output_encode(&output_editor_lines, view, frame, strlen(frame));
 	buffer_clear(out);
-	editor_view_take(view, frame, strlen(frame), out);
+	if (messages) {
+		buffer_append(out, frame_text(messages), frame_len(messages));
+		frame_unref(messages);
+	}
 	buffer_cstr(out);
 }
 
