@@ -367,6 +367,7 @@ const struct conn_ops ai_conn_ops = {
 	.closed = ai_destroy,
 	.end_tick = ai_tick,
 	.tell = ai_tell,
+	.tell_error = ai_tell_error,
 	.takes_bodies = true,
 };
 

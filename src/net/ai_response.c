@@ -360,21 +360,17 @@ void ai_destroy(struct conn *conn)
 	}
 }
 
-/**
- * Handles a frame that the server sends to all sockets: a chat over HTTP gets its message as an
- * error.
- */
+/* What the server tells all sockets: of that, a chat over HTTP gets an error, with which it ends. */
+
+void ai_tell_error(struct conn *conn, const char *message)
+{
+	if (conn->sse && !conn->is_closing) {
+		end_stream(conn, message);
+	}
+}
+
 void ai_tell(struct conn *conn, struct frame *frame)
 {
-	struct json_spans spans = {0};
-	if (conn->sse && !conn->is_closing &&
-		json_spans_read(frame_text(frame), frame_len(frame), &spans) == 0) {
-		const struct json_span *message =
-			json_span_get(json_span_get(spans.all, "data"), "message");
-		end_stream(conn, json_span_is(message, JSON_STRING)
-					 ? message->text
-					 : "the server ends the connection; ask again");
-	}
-	json_spans_finish(&spans);
+	ai_tell_error(conn, "the server ends the connection; ask again");
 	frame_unref(frame);
 }

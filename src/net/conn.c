@@ -540,20 +540,31 @@ void conn_send_frame(struct conn *conn, struct frame *frame)
 	}
 }
 
+static void send_error(struct conn *conn, const struct error_notice *error, enum limit limit)
+{
+	metrics_refused(conn->server->metrics, error->code, limit);
+	if (conn->ops->tell_error) {
+		conn->ops->tell_error(conn, error->message);
+	} else {
+		conn_send_frame(conn,
+			frame_error(error->code, error->message, error->request, error->detail));
+	}
+}
+
 void conn_send_error(struct conn *conn, const char *code, const char *message)
 {
-	metrics_refused(conn->server->metrics, code, LIMIT_NONE);
-	conn_send_frame(conn, frame_error(code, message, NULL, NULL));
+	send_error(conn, &(struct error_notice){.code = code, .message = message}, LIMIT_NONE);
 }
 
 void conn_send_refusal(struct conn *conn, const struct refusal *refusal)
 {
-	const char *request = refusal->request[0] ? refusal->request : NULL;
 	struct error_detail detail = refusal->detail;
 	if (!detail.id && refusal->prompt_id[0]) {
 		detail.about = ABOUT_PROMPT;
 		detail.id = refusal->prompt_id;
 	}
-	metrics_refused(conn->server->metrics, refusal->code, refusal->limit);
-	conn_send_frame(conn, frame_error(refusal->code, refusal->message, request, &detail));
+	send_error(conn,
+		&(struct error_notice){refusal->code, refusal->message,
+			refusal->request[0] ? refusal->request : NULL, &detail},
+		refusal->limit);
 }

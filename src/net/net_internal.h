@@ -58,11 +58,10 @@ struct conn_ops {
 	void (*closed)(struct conn *conn);
 	/** Called at the end of the tick if conn_at_end_of_tick() was; may be NULL. */
 	void (*end_tick)(struct conn *conn);
-	/**
-	 * Replaces conn_send() for kinds that speak another protocol; takes the reference. May be
-	 * NULL.
-	 */
+	/** Replaces conn_send() where another protocol is spoken; takes the reference. May be NULL. */
 	void (*tell)(struct conn *conn, struct frame *frame);
+	/** Gives the words of an error instead of its frame. May be NULL. */
+	void (*tell_error)(struct conn *conn, const char *message);
 	bool is_producer;
 	bool takes_bodies; /* messages are limited by body_size, not frame_size */
 };
@@ -476,6 +475,7 @@ extern const struct conn_ops ai_conn_ops;
 /** Bytes kept for the connection because its socket does not take them. */
 size_t ai_kept(const struct conn *conn);
 void ai_tell(struct conn *conn, struct frame *frame);
+void ai_tell_error(struct conn *conn, const char *message);
 /** The session was deleted, and running answers have been told: closes the connection. */
 void ai_lose_session(struct conn *conn);
 /** The connection is being destroyed. */

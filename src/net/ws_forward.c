@@ -176,7 +176,8 @@ size_t ws_forward_kept(const struct conn *conn)
 #define FORWARD_OPS \
 	.message = forward_message, .writable = forward_writable, .closed = forward_closed
 static const struct conn_ops producer_ops = {FORWARD_OPS, .is_producer = true};
-static const struct conn_ops ai_ops = {FORWARD_OPS, .tell = ai_tell, .takes_bodies = true};
+static const struct conn_ops ai_ops = {
+	FORWARD_OPS, .tell = ai_tell, .tell_error = ai_tell_error, .takes_bodies = true};
 
 void ws_forward(struct conn *conn, const char *address)
 {

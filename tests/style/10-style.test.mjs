@@ -71,6 +71,14 @@ test('text of others reaches stdout and stderr through diag() and diag_print() a
 	assert.deepEqual(found, []);
 });
 
+test('nobody reads a frame that the server has made, and observers know no encoder by its name', () => {
+	const sources = filesIn(['include', 'src'], ['.c', '.h']).map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
+	const reads = sources.filter(({ text }) => /\bjson_\w+\(\s*frame_text\(/.test(text));
+	assert.deepEqual(reads.map(({ file }) => file), []);
+	const named = sources.filter(({ file, text }) => file.startsWith('src/observer/') && /\w_encoder\b|#include "holdfast\/(sse|ds|mirror|ai_turn|editor_view)\.h/.test(text));
+	assert.deepEqual(named.map(({ file }) => file), []);
+});
+
 test('each file has fewer than 600 lines', () => {
 	const files = [...filesIn(['include', 'src', 'bench'], ['.c', '.h']), ...filesIn(['tests'], ['.c', '.h', '.mjs']), ...filesIn(['web'], ['.js', '.ts', '.css', '.html'])];
 	assert.ok(files.length > 400, 'they were found');
