@@ -463,6 +463,7 @@ const struct route ai_routes[] = {
 		.socket = &ai_conn_ops},
 	{"/api/ai/{id}/stream", "GET", .flags = OF_CHAT, .serve = serve},
 	{"/api/ai/{id}/{chat}/stream", "GET", .flags = OF_CHAT, .serve = serve},
-	{"/api/ai/{id...}", "", .flags = OF_CHAT},
+	{"/api/ai/{id}/*", "", .flags = OF_CHAT},
+	{"/api/ai/*", "", .flags = ROUTE_COOKIE},
 	{0},
 };
