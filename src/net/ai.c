@@ -71,7 +71,7 @@ static void take_resume(struct conn *conn, const struct ai_request *request)
 static void handle_stored(struct conn_wait *wait, int status)
 {
 	struct ai_response *response =
-		wait->conn->ai ? ai_response_find(wait->conn, wait->text) : NULL;
+		wait->conn->state ? ai_response_find(wait->conn, wait->text) : NULL;
 	if (status < 0 && response) {
 		ai_response_fail(response, storage_text(conn_storage(wait->conn), STORAGE_WRITE));
 	}
@@ -187,7 +187,7 @@ static void take_abort(struct conn *conn, const struct ai_request *request)
 
 static void handle_removed(struct conn_wait *wait, int status)
 {
-	if (!wait->conn->ai) {
+	if (!wait->conn->state) {
 		return;
 	}
 	if (status < 0) {
@@ -285,7 +285,8 @@ static int take_request(struct conn *conn, const struct ai_request *request, con
 	if (request->type == AI_CANCEL) {
 		return take_cancel(conn, request, text, len, refusal);
 	}
-	if (conn->ai->count >= AI_RESPONSES_MAX) {
+	const struct ai_door *door = conn->state;
+	if (door->count >= AI_RESPONSES_MAX) {
 		if (request->type == AI_SEND) {
 			conn_break_order(conn, "server_busy");
 		}
@@ -303,7 +304,7 @@ static void ai_message(struct conn *conn, const char *text, size_t len)
 {
 	struct ai_request request;
 	struct refusal refusal = {0};
-	if (!conn->session || !conn->ai) {
+	if (!conn->session || !conn->state) {
 		return;
 	}
 	int r = ai_request_parse(text, len, conn->sse != NULL,
@@ -318,9 +319,14 @@ static void ai_message(struct conn *conn, const char *text, size_t len)
 
 /* --- lifecycle --- */
 
-void ai_lose_session(struct conn *conn)
+/** Running answers have been told that the session was deleted. */
+static void ai_session_lost(struct conn *conn, const struct session *session, bool is_deleted)
 {
-	if (conn->sse && !conn->ai->count) { /* its request waits: nothing has been said yet */
+	const struct ai_door *door = conn->state;
+	if (!door || !is_deleted || conn->session != session) {
+		return;
+	}
+	if (conn->sse && !door->count) { /* its request waits: nothing has been said yet */
 		struct refusal refusal = {0};
 		refuse(&refusal, "not_found", SESSION_DELETED);
 		ai_refuse(conn, "", &refusal);
@@ -330,8 +336,9 @@ void ai_lose_session(struct conn *conn)
 
 static void make_door(struct conn *conn)
 {
-	conn->ai = xcalloc(1, sizeof(*conn->ai));
-	list_init(&conn->ai->responses);
+	struct ai_door *door = xcalloc(1, sizeof(*door));
+	list_init(&door->responses);
+	conn->state = door;
 }
 
 static void ai_open(struct conn *conn)
@@ -346,29 +353,18 @@ static void ai_open(struct conn *conn)
 	}
 }
 
-static void ai_writable(struct conn *conn)
-{
-	if (conn->ai) {
-		ai_pump(conn);
-	}
-}
-
-static void ai_tick(struct conn *conn)
-{
-	if (conn->ai) {
-		ai_end_tick(conn);
-	}
-}
-
 const struct conn_ops ai_conn_ops = {
 	.open = ai_open,
 	.message = ai_message,
 	.writable = ai_writable,
-	.closed = ai_destroy,
-	.end_tick = ai_tick,
+	.closed = ai_closed,
+	.end_tick = ai_end_tick,
+	.kept = ai_kept,
+	.session_lost = ai_session_lost,
 	.tell = ai_tell,
 	.tell_error = ai_tell_error,
 	.takes_bodies = true,
+	.is_one_answer = true,
 };
 
 /* --- HTTP --- */

@@ -12,7 +12,7 @@
 
 struct ai_response;
 
-/** State of a chat's connection. */
+/** State of a chat's connection: conn.state. */
 struct ai_door {
 	struct list responses;
 	size_t count;
@@ -38,9 +38,13 @@ void ai_say_done(struct conn *conn, const char *request_id);
 void ai_say_nothing_active(struct conn *conn, const char *request_id);
 /** Refuses a request. Over HTTP this ends the connection. */
 void ai_refuse(struct conn *conn, const char *request_id, const struct refusal *refusal);
-/** The connection can take more. */
-void ai_pump(struct conn *conn);
+/* Of ai_conn_ops. */
+void ai_writable(struct conn *conn);
 /** Frees answers that have ended. */
 void ai_end_tick(struct conn *conn);
+size_t ai_kept(const struct conn *conn);
+void ai_tell(struct conn *conn, struct frame *frame);
+void ai_tell_error(struct conn *conn, const char *message);
+void ai_closed(struct conn *conn);
 
 #endif

@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct ai_response {
-	struct list link; /* conn.ai.responses */
+	struct list link; /* ai_door.responses */
 	struct conn *conn;
 	char *request_id;
 	char *prompt_id; /* NULL: it follows a turn that was already running */
@@ -160,7 +160,8 @@ static void destroy(struct ai_response *response)
 	observer_destroy(response->observer);
 	ai_turn_destroy(response->turn);
 	list_remove(&response->link);
-	response->conn->ai->count--;
+	struct ai_door *door = response->conn->state;
+	door->count--;
 	free(response->request_id);
 	free(response->prompt_id);
 	buffer_finish(&response->envelope);
@@ -238,13 +239,14 @@ static const struct observer_socket_ops socket_ops = {
 struct ai_response *ai_response_create(
 	struct conn *conn, const char *request_id, const struct ai_turn_config *config)
 {
+	struct ai_door *door = conn->state;
 	struct ai_response *response = xcalloc(1, sizeof(*response));
 	response->conn = conn;
 	response->request_id = xstrdup(request_id);
 	response->prompt_id = config->prompt_id ? xstrdup(config->prompt_id) : NULL;
 	response->turn = ai_turn_create(config);
-	list_append(&conn->ai->responses, &response->link);
-	conn->ai->count++;
+	list_append(&door->responses, &response->link);
+	door->count++;
 	if (!conn->sse) {
 		put_word(conn, "start", request_id, NULL);
 		append_begin(&response->envelope, "chunk", request_id);
@@ -274,7 +276,8 @@ void ai_response_load(struct ai_response *response, const struct load_request *l
 
 struct ai_response *ai_response_find(struct conn *conn, const char *request_id)
 {
-	list_for_each(link, &conn->ai->responses) {
+	struct ai_door *door = conn->state;
+	list_for_each(link, &door->responses) {
 		struct ai_response *response = list_entry(link, struct ai_response, link);
 		if (!response->is_over && strcmp(response->request_id, request_id) == 0) {
 			return response;
@@ -315,9 +318,13 @@ void ai_refuse(struct conn *conn, const char *request_id, const struct refusal *
 	}
 }
 
-void ai_pump(struct conn *conn)
+void ai_writable(struct conn *conn)
 {
-	list_for_each_safe(link, tmp, &conn->ai->responses) {
+	struct ai_door *door = conn->state;
+	if (!door) {
+		return;
+	}
+	list_for_each_safe(link, tmp, &door->responses) {
 		struct ai_response *response = list_entry(link, struct ai_response, link);
 		if (response->observer && !response->is_over) {
 			observer_pump(response->observer);
@@ -327,36 +334,45 @@ void ai_pump(struct conn *conn)
 
 void ai_end_tick(struct conn *conn)
 {
-	bool had_any = conn->ai->count > 0;
-	list_for_each_safe(link, tmp, &conn->ai->responses) {
+	struct ai_door *door = conn->state;
+	if (!door) {
+		return;
+	}
+	bool had_any = door->count > 0;
+	list_for_each_safe(link, tmp, &door->responses) {
 		struct ai_response *response = list_entry(link, struct ai_response, link);
 		if (response->is_over) {
 			destroy(response);
 		}
 	}
-	if (conn->sse && had_any && !conn->ai->count) {
+	if (conn->sse && had_any && !door->count) {
 		conn_close(conn, 1000, "");
 	}
 }
 
 size_t ai_kept(const struct conn *conn)
 {
+	struct ai_door *door = conn->state;
 	size_t size = 0;
-	list_for_each(link, &conn->ai->responses) {
+	if (!door) {
+		return 0;
+	}
+	list_for_each(link, &door->responses) {
 		struct ai_response *response = list_entry(link, struct ai_response, link);
 		size += response->observer ? observer_kept(response->observer) : 0;
 	}
 	return size;
 }
 
-void ai_destroy(struct conn *conn)
+void ai_closed(struct conn *conn)
 {
-	if (conn->ai) {
-		list_for_each_safe(link, tmp, &conn->ai->responses) {
+	struct ai_door *door = conn->state;
+	if (door) {
+		list_for_each_safe(link, tmp, &door->responses) {
 			destroy(list_entry(link, struct ai_response, link));
 		}
-		free(conn->ai);
-		conn->ai = NULL;
+		free(door);
+		conn->state = NULL;
 	}
 }
 

@@ -31,7 +31,7 @@ static const struct transport_ops conn_transport_ops;
 
 /* --- lifecycle --- */
 
-static struct conn *conn_new(struct server *server)
+struct conn *conn_new(struct server *server)
 {
 	struct conn *conn = xcalloc(1, sizeof(*conn));
 	conn->server = server;
@@ -136,8 +136,7 @@ bool conn_waits_for_names(struct conn *conn, struct session *session, const char
 	return true;
 }
 
-/** Cancels everything that the connection waits for. */
-static void stop_waiting(struct conn *conn)
+void conn_stop_waiting(struct conn *conn)
 {
 	names_wait_cancel(&conn->names_wait);
 	place_wait_cancel(&conn->place_wait);
@@ -152,7 +151,7 @@ static void destroy(struct conn *conn)
 	if (conn->ops && conn->ops->closed) {
 		conn->ops->closed(conn);
 	}
-	stop_waiting(conn);
+	conn_stop_waiting(conn);
 	http_ds_forget(conn);
 	http_finish(conn);
 	ws_finish(conn);
@@ -171,40 +170,6 @@ static void destroy(struct conn *conn)
 	free(conn->title);
 	free(conn->trace);
 	free(conn);
-}
-
-/* --- viewers at other nodes --- */
-
-struct conn *conn_create_viewer(struct conn *carrier, uint64_t number)
-{
-	struct conn *viewer = conn_new(carrier->server);
-	viewer->carrier = carrier;
-	viewer->number = number;
-	viewer->phase = PHASE_SOCKET;
-	viewer->ops = &observer_conn_ops;
-	viewer->ws = xcalloc(1, sizeof(*viewer->ws));
-	list_init(&viewer->ws->outbox);
-	strcpy(viewer->session_id, carrier->session_id);
-	list_append(&carrier->tap->viewers, &viewer->kind_link);
-	hash_put(carrier->tap->by_number, (const char *)&viewer->number, sizeof(viewer->number),
-		viewer);
-	return viewer;
-}
-
-void conn_destroy_viewer(struct conn *viewer)
-{
-	stop_waiting(viewer);
-	ws_content_drop(viewer);
-	conn_drop_session(viewer);
-	list_remove(&viewer->kind_link);
-	struct hash *by_number = viewer->carrier->tap->by_number;
-	const char *number = (const char *)&viewer->number;
-	if (hash_get(by_number, number, sizeof(viewer->number)) == viewer) {
-		hash_remove(by_number, number, sizeof(viewer->number));
-	}
-	grant_unref(viewer->grant);
-	free(viewer->ws);
-	free(viewer);
 }
 
 /* --- the socket --- */
@@ -340,8 +305,7 @@ void conn_update_flow(struct conn *conn)
 		}
 		return;
 	}
-	bool feeds =
-		conn->ws ? conn->ops->is_producer && !conn->forward : conn->http->stream != NULL;
+	bool feeds = conn->ws ? conn->ops->is_stored_here : conn->http->stream != NULL;
 	bool is_held = conn->ws ? conn->ws->is_held : http_upload_is_behind(conn);
 	bool polls = !conn->ws && http_ds_polls(conn);
 	/*
@@ -371,7 +335,10 @@ void conn_end_tick(struct conn *conn)
 		sock_close(&conn->sock);
 	} else if (conn->ops) {
 		conn_flush(conn);
-		conn_end_order(conn);
+		const char *code = conn_broken_order(conn);
+		if (code) {
+			conn_close(conn, WS_CLOSE_TRY_LATER, code);
+		}
 		if (conn->ops->end_tick) {
 			conn->ops->end_tick(conn);
 		}
@@ -486,14 +453,8 @@ void conn_sweep(struct conn *conn)
 	if (conn->is_dead) {
 		return;
 	}
-	if (conn->forward) {
-		ws_forward_sweep(conn);
-	}
-	if (conn->tap) {
-		ws_tap_sweep(conn);
-	}
-	if (conn->editor) {
-		editor_sweep(conn);
+	if (conn->ops && conn->ops->sweep) {
+		conn->ops->sweep(conn);
 	}
 	/* Revocations are handled at once; this finds expired tokens and replaced logins. */
 	if (conn->grant && (conn->grant->expires_ms || conn->grant->is_over)) {
@@ -509,7 +470,6 @@ void conn_sweep(struct conn *conn)
 	} else if (conn->http && conn->http->forward) {
 		http_forward_sweep(conn);
 	} else if (conn->ops && !conn->is_closing) {
-		ws_tell_presence(conn);
 		sweep_socket(conn);
 	} else if (conn->phase == PHASE_BODY && !conn->sock.is_paused) {
 		sweep_body(conn);
@@ -533,7 +493,7 @@ struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *
 
 void conn_send_frame(struct conn *conn, struct frame *frame)
 {
-	if (conn->ws->observer) {
+	if (conn->ws->observer && !conn->ops->tell) {
 		observer_send(conn->ws->observer, frame);
 	} else {
 		conn_send(conn, frame);

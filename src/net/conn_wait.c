@@ -4,7 +4,7 @@
  * by what the peer has sent behind it: all of that is refused with the same code, and the socket is
  * closed with 1013. The peer connects again and sends everything from the first refusal on.
  */
-#include "node_internal.h"
+#include "net_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,14 +102,8 @@ int conn_check_order(struct conn *conn, struct refusal *refusal)
 		"what you sent before this was refused; connect again, and send everything from there on, in its order");
 }
 
-void conn_end_order(struct conn *conn)
+const char *conn_broken_order(const struct conn *conn)
 {
-	if (!is_broken(conn) || conn->is_closing || !list_empty(&conn->waits)) {
-		return;
-	}
-	if (conn->carrier) {
-		ws_viewer_close(conn, WS_CLOSE_TRY_LATER, conn->ws->broken_by);
-	} else {
-		conn_close(conn, WS_CLOSE_TRY_LATER, conn->ws->broken_by);
-	}
+	bool is_due = is_broken(conn) && !conn->is_closing && list_empty(&conn->waits);
+	return is_due ? conn->ws->broken_by : NULL;
 }

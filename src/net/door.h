@@ -1,4 +1,8 @@
-/* What a door gives the server: its table of routes. */
+/*
+ * What a door gives the server: its routes, and its kinds of WebSocket. A door is one way in, such
+ * as the one of observers, or that of another protocol. The files that own sockets, requests and
+ * memory call a door by these tables, and know none by its name.
+ */
 #ifndef HOLDFAST_NET_DOOR_H
 #define HOLDFAST_NET_DOOR_H
 
@@ -6,8 +10,59 @@
 #include <stddef.h>
 
 struct conn;
-struct conn_ops;
+struct frame;
 struct session;
+
+/**
+ * Behaviour of one kind of WebSocket, or of stream of server-sent events; one table for each kind.
+ * A kind keeps its own state in conn.state, which only it reads: it is NULL until the kind sets it,
+ * and `closed` frees it. All functions but `open` and `message` may be called before `open`.
+ */
+struct conn_ops {
+	/** The handshake is done and the peer is authenticated. */
+	void (*open)(struct conn *conn);
+	/** A complete text message has arrived. */
+	void (*message)(struct conn *conn, const char *text, size_t len);
+	/** The socket takes more. */
+	void (*writable)(struct conn *conn);
+	/** The connection is being destroyed: releases what this kind attached to it. May be NULL. */
+	void (*closed)(struct conn *conn);
+	/** Called at the end of the tick if conn_at_end_of_tick() was; may be NULL. */
+	void (*end_tick)(struct conn *conn);
+	/** Called once a second, also while the connection is closing; may be NULL. */
+	void (*sweep)(struct conn *conn);
+	/**
+	 * The bytes that this kind keeps for the peer, beside those of the socket, the outbox and
+	 * the observer. May be NULL: none.
+	 */
+	size_t (*kept)(const struct conn *conn);
+	/**
+	 * A session was deleted, or moves to another server. Called for every connection of this
+	 * kind, whatever its session is; conn.session is still set, and is dropped next. May be
+	 * NULL.
+	 */
+	void (*session_lost)(struct conn *conn, const struct session *session, bool is_deleted);
+	/**
+	 * The peer has renewed its token, whose rights may differ: confirms it, or has it confirmed
+	 * (ws_confirm_token()). May be NULL for kinds whose peers send no such frames.
+	 */
+	void (*renewed)(struct conn *conn);
+	/**
+	 * Replaces conn_send() and conn_send_frame() for kinds that speak another protocol; takes
+	 * the reference. May be NULL.
+	 */
+	void (*tell)(struct conn *conn, struct frame *frame);
+	/** Gives the words of an error instead of its frame. May be NULL. */
+	void (*tell_error)(struct conn *conn, const char *message);
+	bool is_producer; /* has the limits of producers, and its answers are sent together */
+	bool is_stored_here; /* its input is not read while the disk is behind */
+	bool takes_bodies; /* messages are limited by body_size, not frame_size */
+	bool is_about_all; /* of no single session: what its token shows is checked later */
+	bool is_free; /* its input is not charged: each sender has paid at another node */
+	bool is_one_answer; /* as a stream it answers one request, and is not opened again */
+};
+
+/* --- routes --- */
 
 /** What the bodies of a route's POST, PUT and PATCH are. */
 enum route_body {

@@ -89,7 +89,7 @@ void editor_refuse(struct conn *conn, const char *id, bool must_tell, const stru
 
 bool editor_may_control(const struct conn *conn, struct refusal *refusal)
 {
-	if (conn->editor->is_read_only) {
+	if (editor_of(conn)->is_read_only) {
 		refuse(refusal, "forbidden", "this editor only watches");
 		return false;
 	}
@@ -104,7 +104,7 @@ bool editor_may_control(const struct conn *conn, struct refusal *refusal)
 
 static void take_initialize(struct conn *conn, const struct editor_request *request)
 {
-	struct editor_door *door = conn->editor;
+	struct editor_door *door = editor_of(conn);
 	struct buffer out = {0};
 	bool deletes = conn_may(conn, RIGHT_DELETE) && !request->initialize.is_read_only;
 	door->is_initialized = true;
@@ -206,7 +206,7 @@ static void handle_made(struct conn_wait *wait, int status)
 	struct editor_request request = {.method = EDITOR_NEW, .id = wait->text + len + 1};
 	struct refusal refusal = {0};
 	struct session *session = session_table_get(conn->server->sessions, wait->text, len);
-	if (!conn->editor || conn->is_closing) {
+	if (!editor_of(conn) || conn->is_closing) {
 		return;
 	}
 	if (status < 0 || !session) {
@@ -222,7 +222,7 @@ static void handle_made(struct conn_wait *wait, int status)
 static void handle_looked(void *arg, const struct agent_dirs_found *found)
 {
 	struct conn *conn = arg;
-	struct editor_door *door = conn->editor;
+	struct editor_door *door = editor_of(conn);
 	door->looking = NULL;
 	door->has_looked = true;
 	door->found = found->path ? xstrdup(found->path) : NULL;
@@ -256,7 +256,7 @@ static int check_additional(
 static int take_new(struct conn *conn, const struct editor_request *request, const char *text,
 	size_t len, struct refusal *refusal)
 {
-	struct editor_door *door = conn->editor;
+	struct editor_door *door = editor_of(conn);
 	struct agent_host *agents = conn->server->agents;
 	const struct agent_entry *entry =
 		agent_list_find(agent_host_list(agents), request->make.agent);
@@ -333,7 +333,7 @@ static int take_load(
 static void handle_deleted(struct conn_wait *wait, int status)
 {
 	struct refusal refusal = {0};
-	if (!wait->conn->editor || wait->conn->is_closing) {
+	if (!editor_of(wait->conn) || wait->conn->is_closing) {
 		return;
 	}
 	if (status < 0) {
@@ -351,7 +351,7 @@ static int take_delete(
 	if (!session) {
 		return -EINVAL;
 	}
-	if (!conn_may(conn, RIGHT_DELETE) || conn->editor->is_read_only) {
+	if (!conn_may(conn, RIGHT_DELETE) || editor_of(conn)->is_read_only) {
 		return refuse_role(conn, refusal);
 	}
 	int r = session_delete(session);
@@ -413,7 +413,7 @@ static int take_request(struct conn *conn, struct editor_request *request, const
 		take_initialize(conn, request);
 		return 0;
 	}
-	if (!conn->editor->is_initialized) {
+	if (!editor_of(conn)->is_initialized) {
 		return refuse(refusal, "bad_message", "the first message must be initialize");
 	}
 	int passed = request->session_id ? editor_pass_on(conn, request, text, len, refusal) : 0;
@@ -449,7 +449,7 @@ static void editor_message(struct conn *conn, const char *text, size_t len)
 {
 	struct editor_request request;
 	struct refusal refusal = {0};
-	if (!conn->editor) {
+	if (!editor_of(conn)) {
 		return;
 	}
 	json_unwrap(&text, &len);
@@ -472,30 +472,24 @@ static void editor_message(struct conn *conn, const char *text, size_t len)
 static void editor_opened(struct conn *conn)
 {
 	if (conn_check_query(conn)) {
-		conn->editor = xcalloc(1, sizeof(*conn->editor));
-		list_init(&conn->editor->sessions);
-		list_init(&conn->editor->lines);
+		struct editor_door *door = xcalloc(1, sizeof(*door));
+		list_init(&door->sessions);
+		list_init(&door->lines);
+		conn->state = door;
 	}
 }
 
 static void editor_writable(struct conn *conn)
 {
-	if (conn->editor) {
+	if (editor_of(conn)) {
 		editor_pump(conn);
 		editor_lines_writable(conn);
 	}
 }
 
-static void editor_tick(struct conn *conn)
-{
-	if (conn->editor) {
-		editor_end_tick(conn);
-	}
-}
-
 static void editor_closed(struct conn *conn)
 {
-	struct editor_door *door = conn->editor;
+	struct editor_door *door = editor_of(conn);
 	if (!door) {
 		return;
 	}
@@ -506,7 +500,7 @@ static void editor_closed(struct conn *conn)
 	editor_lines_close(conn);
 	free(door->found);
 	free(door);
-	conn->editor = NULL;
+	conn->state = NULL;
 }
 
 /** Drops frames that the server sends to all sockets, which ACP does not have; a close follows. */
@@ -520,9 +514,13 @@ const struct conn_ops editor_conn_ops = {
 	.message = editor_message,
 	.writable = editor_writable,
 	.closed = editor_closed,
-	.end_tick = editor_tick,
+	.end_tick = editor_end_tick,
+	.sweep = editor_sweep,
+	.kept = editor_kept,
+	.session_lost = editor_session_lost,
 	.tell = editor_tell,
 	.takes_bodies = true,
+	.is_about_all = true,
 };
 
 const struct route editor_routes[] = {

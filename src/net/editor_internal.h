@@ -15,7 +15,7 @@
 
 struct editor_session;
 
-/** State of an editor's connection. */
+/** State of an editor's connection: conn.state. */
 struct editor_door {
 	struct list sessions; /* struct editor_session */
 	size_t count;
@@ -36,6 +36,12 @@ struct editor_door {
 	bool is_placed; /* the lookup for the parked message has ended */
 	const char *unplaced; /* the error code it ended with; NULL: none */
 };
+
+/** NULL: the socket is not open yet, or is closed. */
+static inline struct editor_door *editor_of(const struct conn *conn)
+{
+	return conn->state;
+}
 
 /* editor.c */
 /** Sends messages, each terminated by a newline; finishes `out`. */
@@ -76,10 +82,13 @@ struct editor_session *editor_session_at(struct list *link);
 void editor_load_from(struct editor_session *at, uint64_t seq);
 /** Closes the session for the editor; waiting requests are answered. */
 void editor_close(struct editor_session *at);
-/** Frees sessions that are closed. */
-void editor_end_tick(struct conn *conn);
 void editor_pump(struct conn *conn);
 void editor_close_all(struct conn *conn);
+/* Of editor_conn_ops. */
+/** Frees sessions that are closed. */
+void editor_end_tick(struct conn *conn);
+size_t editor_kept(const struct conn *conn);
+void editor_session_lost(struct conn *conn, const struct session *session, bool is_deleted);
 
 /* editor_line.c */
 /**
@@ -94,8 +103,10 @@ void editor_pass_to_all(struct conn *conn, const char *text, size_t len);
 /** The editor can take more. */
 void editor_lines_writable(struct conn *conn);
 /** Bytes of incomplete messages. */
-size_t editor_lines_kept(const struct conn *conn);
+size_t editor_lines_kept(const struct editor_door *door);
 void editor_lines_close(struct conn *conn);
+/** Checks whether the other nodes are alive; of editor_conn_ops. */
+void editor_sweep(struct conn *conn);
 
 /* editor_prompt.c */
 int editor_prompt(struct conn *conn, struct editor_session *at, struct editor_request *request,

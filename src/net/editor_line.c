@@ -43,7 +43,7 @@ static const struct placement_sockets *sockets_of(const struct conn *conn)
 
 static struct editor_line *find_line(const struct conn *conn, const char *id)
 {
-	list_for_each(link, &conn->editor->lines) {
+	list_for_each(link, &editor_of(conn)->lines) {
 		struct editor_line *line = list_entry(link, struct editor_line, link);
 		if (strcmp(line->id, id) == 0) {
 			return line;
@@ -59,7 +59,7 @@ static void destroy(struct editor_line *line)
 	}
 	sockets_of(line->conn)->leave(line->socket);
 	list_remove(&line->link);
-	line->conn->editor->line_count--;
+	editor_of(line->conn)->line_count--;
 	buffer_finish(&line->farewell);
 	buffer_finish(&line->opening);
 	free(line->address);
@@ -74,8 +74,8 @@ static void seek(struct conn *conn);
 /** Ends the lookup: the parked message is handled again; `code` is its refusal, if not NULL. */
 static void settle(struct conn *conn, const char *code)
 {
-	conn->editor->is_placed = true;
-	conn->editor->unplaced = code;
+	editor_of(conn)->is_placed = true;
+	editor_of(conn)->unplaced = code;
 	conn_unpark(conn);
 }
 
@@ -92,7 +92,7 @@ static void handle_again(uv_timer_t *timer)
 /** Looks the node up again later: it cannot be reached, or the session is changing hands. */
 static void try_again(struct conn *conn)
 {
-	struct editor_door *door = conn->editor;
+	struct editor_door *door = editor_of(conn);
 	uv_loop_t *loop = conn->server->loop;
 	if (loop_now_ms(loop) >= door->until_ms) {
 		settle(conn, "owner_unreachable");
@@ -161,7 +161,7 @@ static void handle_message(void *owner, const char *text, size_t len)
 
 static void greet(struct editor_line *line)
 {
-	const struct editor_door *door = line->conn->editor;
+	const struct editor_door *door = editor_of(line->conn);
 	struct buffer hello = {0};
 	buffer_append_str(&hello,
 		"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1,\"clientCapabilities\":{\"elicitation\":{");
@@ -232,8 +232,8 @@ static void connect_to(struct conn *conn, const char *id, const char *address)
 	line->conn = conn;
 	line->id = xstrdup(id);
 	line->address = xstrdup(address);
-	list_append(&conn->editor->lines, &line->link);
-	conn->editor->line_count++;
+	list_append(&editor_of(conn)->lines, &line->link);
+	editor_of(conn)->line_count++;
 	char *target = xprintf("/api/sessions/%s/acp?client_id=%s", id, conn->ws->client_id);
 	line->socket = sockets_of(conn)->open(conn, address, target, &socket_ops, line);
 	free(target);
@@ -247,7 +247,7 @@ static void handle_place(
 	struct place_wait *wait, int status, enum session_place place, const char *address)
 {
 	struct conn *conn = list_entry(wait, struct conn, place_wait);
-	const char *id = conn->editor->sought;
+	const char *id = editor_of(conn)->sought;
 	struct editor_line *line = find_line(conn, id);
 	if (conn->is_dead) {
 		return;
@@ -270,13 +270,13 @@ static void handle_place(
 static void seek(struct conn *conn)
 {
 	conn->place_wait.done = handle_place;
-	session_table_seek(conn->server->sessions, conn->editor->sought, &conn->place_wait);
+	session_table_seek(conn->server->sessions, editor_of(conn)->sought, &conn->place_wait);
 }
 
 static int begin_seeking(
 	struct conn *conn, const char *id, const char *text, size_t len, struct refusal *refusal)
 {
-	struct editor_door *door = conn->editor;
+	struct editor_door *door = editor_of(conn);
 	const struct limits *limits = conn->server->limits;
 	if (!find_line(conn, id) && door->line_count + door->count >= EDITOR_SESSIONS_MAX) {
 		return refuse(refusal, "server_busy", "an editor can have at most %d sessions open",
@@ -317,7 +317,7 @@ static int refuse_place(const char *code, struct refusal *refusal)
 int editor_pass_on(struct conn *conn, const struct editor_request *request, const char *text,
 	size_t len, struct refusal *refusal)
 {
-	struct editor_door *door = conn->editor;
+	struct editor_door *door = editor_of(conn);
 	const char *id = request->session_id;
 	bool opens = request->method == EDITOR_LOAD || request->method == EDITOR_RESUME ||
 		     request->method == EDITOR_DELETE;
@@ -354,7 +354,7 @@ int editor_pass_on(struct conn *conn, const struct editor_request *request, cons
 
 void editor_pass_to_all(struct conn *conn, const char *text, size_t len)
 {
-	list_for_each(link, &conn->editor->lines) {
+	list_for_each(link, &editor_of(conn)->lines) {
 		struct editor_line *line = list_entry(link, struct editor_line, link);
 		if (line->is_open) {
 			send_up(line, text, len);
@@ -366,7 +366,7 @@ void editor_pass_to_all(struct conn *conn, const char *text, size_t len)
 
 void editor_lines_writable(struct conn *conn)
 {
-	list_for_each(link, &conn->editor->lines) {
+	list_for_each(link, &editor_of(conn)->lines) {
 		struct editor_line *line = list_entry(link, struct editor_line, link);
 		if (line->is_open && !sock_is_choked(&conn->sock)) {
 			sockets_of(line->conn)->pause(line->socket, false);
@@ -376,7 +376,10 @@ void editor_lines_writable(struct conn *conn)
 
 void editor_sweep(struct conn *conn)
 {
-	list_for_each_safe(link, tmp, &conn->editor->lines) {
+	if (!editor_of(conn)) {
+		return;
+	}
+	list_for_each_safe(link, tmp, &editor_of(conn)->lines) {
 		struct editor_line *line = list_entry(link, struct editor_line, link);
 		bool is_useless = line->is_refused && line->is_quiet && !line->is_choked;
 		line->is_quiet = true;
@@ -388,19 +391,19 @@ void editor_sweep(struct conn *conn)
 	}
 }
 
-size_t editor_lines_kept(const struct conn *conn)
+size_t editor_lines_kept(const struct editor_door *door)
 {
 	size_t size = 0;
-	list_for_each(link, &conn->editor->lines) {
+	list_for_each(link, &door->lines) {
 		const struct editor_line *line = list_entry(link, struct editor_line, link);
-		size += sockets_of(conn)->kept(line->socket);
+		size += sockets_of(line->conn)->kept(line->socket);
 	}
 	return size;
 }
 
 void editor_lines_close(struct conn *conn)
 {
-	struct editor_door *door = conn->editor;
+	struct editor_door *door = editor_of(conn);
 	place_wait_cancel(&conn->place_wait);
 	if (door->again) {
 		loop_close(door->again);

@@ -22,7 +22,7 @@ static struct editor_session *find_waiting(const struct conn_wait *wait, const c
 	size_t len = strcspn(wait->text, " ");
 	snprintf(id, sizeof(id), "%.*s", (int)len, wait->text);
 	*ret_rest = wait->text + len + 1;
-	return wait->conn->editor ? editor_find(wait->conn, id) : NULL;
+	return editor_of(wait->conn) ? editor_find(wait->conn, id) : NULL;
 }
 
 static void end_prompt(
@@ -73,7 +73,7 @@ int editor_prompt(struct conn *conn, struct editor_session *at, struct editor_re
 	struct prompt_view had = {.place = PROMPT_UNKNOWN};
 	const char *prompt_id = request->wish.prompt.prompt_id;
 	if (!prompt_id) {
-		unsigned long long n = ++conn->editor->prompts;
+		unsigned long long n = ++editor_of(conn)->prompts;
 		snprintf(made, sizeof(made), "acp-%s-%llx-%llu", conn->ws->client_id,
 			(unsigned long long)uv_hrtime(), n);
 		request->wish.prompt.prompt_id = prompt_id = made;
@@ -181,7 +181,7 @@ void editor_look_for_removed(struct editor_session *at)
 static bool take_back(struct conn *conn, const char *id, enum json_rpc_likeness likeness)
 {
 	bool is_found = false;
-	list_for_each(link, &conn->editor->sessions) {
+	list_for_each(link, &editor_of(conn)->sessions) {
 		struct editor_session *at = editor_session_at(link);
 		struct prompt_view had;
 		const char *prompt_id = editor_view_prompt_of(editor_view_of(at), id, likeness);
@@ -306,7 +306,7 @@ static void take_elicited(
 void editor_take_answer(struct conn *conn, const struct editor_request *request)
 {
 	struct refusal refusal = {0};
-	list_for_each(link, &conn->editor->sessions) {
+	list_for_each(link, &editor_of(conn)->sessions) {
 		struct editor_session *at = editor_session_at(link);
 		const char *request_id;
 		enum editor_question kind =

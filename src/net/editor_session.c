@@ -45,7 +45,7 @@ struct editor_session *editor_session_at(struct list *link)
 
 struct editor_session *editor_find(struct conn *conn, const char *session_id)
 {
-	list_for_each(link, &conn->editor->sessions) {
+	list_for_each(link, &editor_of(conn)->sessions) {
 		struct editor_session *at = list_entry(link, struct editor_session, link);
 		if (!at->is_over && at->session && strcmp(at->id, session_id) == 0) {
 			return at;
@@ -66,7 +66,7 @@ static void destroy(struct editor_session *at)
 		session_drop(at->session);
 	}
 	list_remove(&at->link);
-	conn->editor->count--;
+	editor_of(conn)->count--;
 	free(at);
 }
 
@@ -86,14 +86,17 @@ void editor_close(struct editor_session *at)
 
 void editor_close_all(struct conn *conn)
 {
-	list_for_each_safe(link, tmp, &conn->editor->sessions) {
+	list_for_each_safe(link, tmp, &editor_of(conn)->sessions) {
 		destroy(list_entry(link, struct editor_session, link));
 	}
 }
 
 void editor_end_tick(struct conn *conn)
 {
-	list_for_each_safe(link, tmp, &conn->editor->sessions) {
+	if (!editor_of(conn)) {
+		return;
+	}
+	list_for_each_safe(link, tmp, &editor_of(conn)->sessions) {
 		struct editor_session *at = list_entry(link, struct editor_session, link);
 		if (at->is_over) {
 			destroy(at);
@@ -101,12 +104,13 @@ void editor_end_tick(struct conn *conn)
 	}
 }
 
-void editor_forget(struct conn *conn, const struct session *session)
+/** Ends the editor's view of it. */
+void editor_session_lost(struct conn *conn, const struct session *session, bool is_deleted)
 {
-	if (!conn->editor) {
+	if (!editor_of(conn)) {
 		return;
 	}
-	list_for_each(link, &conn->editor->sessions) {
+	list_for_each(link, &editor_of(conn)->sessions) {
 		struct editor_session *at = list_entry(link, struct editor_session, link);
 		if (at->session == session) {
 			at->session = NULL;
@@ -117,7 +121,7 @@ void editor_forget(struct conn *conn, const struct session *session)
 
 void editor_pump(struct conn *conn)
 {
-	list_for_each_safe(link, tmp, &conn->editor->sessions) {
+	list_for_each_safe(link, tmp, &editor_of(conn)->sessions) {
 		struct editor_session *at = list_entry(link, struct editor_session, link);
 		if (!at->is_over && at->observer) {
 			observer_pump(at->observer);
@@ -127,8 +131,12 @@ void editor_pump(struct conn *conn)
 
 size_t editor_kept(const struct conn *conn)
 {
-	size_t size = editor_lines_kept(conn);
-	list_for_each(link, &conn->editor->sessions) {
+	const struct editor_door *door = editor_of(conn);
+	if (!door) {
+		return 0;
+	}
+	size_t size = editor_lines_kept(door);
+	list_for_each(link, &door->sessions) {
 		struct editor_session *at = list_entry(link, struct editor_session, link);
 		size += at->observer ? observer_kept(at->observer) : 0;
 	}
@@ -350,7 +358,7 @@ static uint64_t load_start(const struct channel *channel, uint64_t told)
 int editor_open(struct conn *conn, const struct editor_request *request, struct session *session,
 	struct refusal *refusal)
 {
-	struct editor_door *door = conn->editor;
+	struct editor_door *door = editor_of(conn);
 	struct editor_session *had = editor_find(conn, session_id(session));
 	if (had) {
 		editor_close(had);

@@ -27,11 +27,16 @@ struct ds_read {
 	bool is_over; /* it has been answered */
 };
 
-/** What a stream last told its client. */
+/** What a stream last told its client: conn.state. */
 struct ds_stream {
 	uint64_t least_cursor;
 	bool is_up_to_date;
 };
+
+static struct ds_stream *stream_of(const struct conn *conn)
+{
+	return conn->state;
+}
 
 /** The channel of the session or of its mirror; NULL if it is gone. */
 static struct channel *channel_of(const struct conn *conn)
@@ -269,8 +274,8 @@ static struct frame *make_data(struct conn *conn, const struct live_events *in)
 	struct buffer text = {0};
 	uint64_t last = in->events[in->count - 1]->seq;
 	ds_append_data(&text, in->events, in->count, in->format, in->hide);
-	ds_append_control(&text, in->now->epoch, last, cursor_now(conn, conn->ds->least_cursor),
-		last == in->now->max_seq);
+	ds_append_control(&text, in->now->epoch, last,
+		cursor_now(conn, stream_of(conn)->least_cursor), last == in->now->max_seq);
 	struct frame *frame = sse_text(text.data, text.len);
 	buffer_finish(&text);
 	return frame;
@@ -293,11 +298,11 @@ static struct frame *make_stream_live(void *reader, const struct connected_frame
 {
 	struct conn *conn = reader;
 	struct buffer text = {0};
-	if (conn->ds->is_up_to_date) {
+	if (stream_of(conn)->is_up_to_date) {
 		return NULL;
 	}
-	ds_append_control(
-		&text, now->epoch, now->max_seq, cursor_now(conn, conn->ds->least_cursor), true);
+	ds_append_control(&text, now->epoch, now->max_seq,
+		cursor_now(conn, stream_of(conn)->least_cursor), true);
 	struct frame *frame = sse_text(text.data, text.len);
 	buffer_finish(&text);
 	return frame;
@@ -307,7 +312,7 @@ static struct frame *make_stream_live(void *reader, const struct connected_frame
 static bool get_place(void *reader, void *ret_place)
 {
 	const struct conn *conn = reader;
-	uint64_t cursor = cursor_now(conn, conn->ds->least_cursor);
+	uint64_t cursor = cursor_now(conn, stream_of(conn)->least_cursor);
 	memcpy(ret_place, &cursor, sizeof(cursor));
 	return true;
 }
@@ -333,7 +338,8 @@ static void stream_write(void *socket, struct frame *frame)
 	if (conn->is_closing || !channel_of(conn)) {
 		return;
 	}
-	conn->ds->is_up_to_date = observer_cursor(conn->ws->observer) == channel_of(conn)->max_seq;
+	stream_of(conn)->is_up_to_date =
+		observer_cursor(conn->ws->observer) == channel_of(conn)->max_seq;
 	sse_write(conn, frame);
 }
 
@@ -373,8 +379,8 @@ static void handle_closed(struct conn *conn)
 	observer_destroy(conn->ws->observer);
 	conn->ws->observer = NULL;
 	placement_leave(conn, true);
-	free(conn->ds);
-	conn->ds = NULL;
+	free(conn->state);
+	conn->state = NULL;
 }
 
 static const struct conn_ops ds_conn_ops = {
@@ -465,8 +471,9 @@ static void begin_stream(struct conn *conn, struct ds_read *read, const struct l
 {
 	http_begin_sse(conn, &ds_conn_ops, "", false);
 	room_note_known(conn);
-	conn->ds = xcalloc(1, sizeof(*conn->ds));
-	conn->ds->least_cursor = read->least_cursor;
+	struct ds_stream *stream = xcalloc(1, sizeof(*stream));
+	stream->least_cursor = read->least_cursor;
+	conn->state = stream;
 	placement_join(conn);
 	conn->ws->observer = observe(conn, read, &stream_ops, conn->ws->client_id);
 	free(read);

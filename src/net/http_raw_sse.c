@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** conn.state */
 struct raw_reader {
 	struct conn *conn;
 	char *name;
@@ -167,13 +168,13 @@ static void handle_news(struct raw_watch *watch, struct raw_page *page, bool is_
 
 static void handle_writable(struct conn *conn)
 {
-	pump(conn->raw);
+	pump(conn->state);
 }
 
 static void handle_closed(struct conn *conn)
 {
-	struct raw_reader *reader = conn->raw;
-	conn->raw = NULL;
+	struct raw_reader *reader = conn->state;
+	conn->state = NULL;
 	metrics_add(conn->server->metrics, METRIC_OBSERVERS_DS, (uint64_t)-1);
 	raw_watch_end(&reader->watch);
 	if (reader->read) {
@@ -215,7 +216,7 @@ void raw_open_sse(struct conn *conn, const char *name, const struct raw_offset *
 			: "cache-control: no-cache\r\n",
 		false);
 	room_note_known(conn);
-	conn->raw = reader;
+	conn->state = reader;
 	metrics_add(conn->server->metrics, METRIC_OBSERVERS_DS, 1);
 	raw_watch_begin(conn->server->raw, reader->name, &reader->watch);
 	pump(reader);

@@ -321,8 +321,7 @@ static enum denial renew(struct conn *conn, const struct request *request)
 	return denial;
 }
 
-/** Confirms the new token, and applies its rights to the observer or feed. */
-static void tell_renewed(struct conn *conn)
+void ws_confirm_token(struct conn *conn)
 {
 	struct buffer data = {0};
 	buffer_printf(&data, "{\"role\":\"%s\",\"expires_at\":", role_name(conn->grant->role));
@@ -331,12 +330,6 @@ static void tell_renewed(struct conn *conn)
 	buffer_append_char(&data, '}');
 	conn_send_frame(conn, frame_make("token_renewed", data.data, data.len));
 	buffer_finish(&data);
-	if (conn->ws->observer) {
-		observer_set_rights(
-			conn->ws->observer, role_name(conn->grant->role), conn_hides(conn));
-	} else if (conn->ops == &feed_conn_ops) {
-		feed_list_again(conn);
-	}
 }
 
 void ws_take_token(struct conn *conn, const struct request *request)
@@ -350,11 +343,8 @@ void ws_take_token(struct conn *conn, const struct request *request)
 		ws_begin(conn);
 	} else if (!conn_sees_session(conn)) {
 		ws_say_not_found(conn);
-	} else if (conn->forward) {
-		ws_forward_renew(conn); /* and the other node confirms */
-	} else {
-		tell_renewed(conn);
-		node_mirror_renew(conn);
+	} else if (conn->ops->renewed) {
+		conn->ops->renewed(conn);
 	}
 }
 
@@ -428,8 +418,7 @@ bool conn_sees_questions(const struct conn *conn)
 
 bool conn_sees_session(const struct conn *conn)
 {
-	bool is_about_all = conn->ops == &feed_conn_ops || conn->ops == &editor_conn_ops;
-	return is_about_all || conn_sees(conn, conn->session_id);
+	return conn->ops->is_about_all || conn_sees(conn, conn->session_id);
 }
 
 int refuse_role(const struct conn *conn, struct refusal *refusal)

@@ -28,10 +28,7 @@ _Static_assert(FRAME_HEADROOM >= WS_HEADER_MAX, "a frame has room for its header
 struct conn;
 struct file_job;
 struct household;
-struct ai_door;
-struct editor_door;
 struct ds_read;
-struct ds_stream;
 struct login_answer;
 struct directories_wait;
 struct completion;
@@ -41,30 +38,8 @@ struct sse_stream;
 struct keys_job;
 struct login_cookies;
 struct http_forward;
-struct ws_forward;
-struct ws_tap;
 struct mirror;
 struct placement;
-
-/** Behaviour of one kind of WebSocket; one table for each kind. */
-struct conn_ops {
-	/** The handshake is done and the peer is authenticated. */
-	void (*open)(struct conn *conn);
-	/** A complete text message has arrived. */
-	void (*message)(struct conn *conn, const char *text, size_t len);
-	/** The socket takes more. */
-	void (*writable)(struct conn *conn);
-	/** The connection is being destroyed: releases whatever this kind attached to it. */
-	void (*closed)(struct conn *conn);
-	/** Called at the end of the tick if conn_at_end_of_tick() was; may be NULL. */
-	void (*end_tick)(struct conn *conn);
-	/** Replaces conn_send() where another protocol is spoken; takes the reference. May be NULL. */
-	void (*tell)(struct conn *conn, struct frame *frame);
-	/** Gives the words of an error instead of its frame. May be NULL. */
-	void (*tell_error)(struct conn *conn, const char *message);
-	bool is_producer;
-	bool takes_bodies; /* messages are limited by body_size, not frame_size */
-};
 
 /** What a connection is doing. */
 enum conn_phase {
@@ -187,17 +162,12 @@ struct conn {
 	struct http_exchange *http; /* NULL: a WebSocket or a stream */
 	struct ws_socket *ws; /* NULL: it speaks HTTP */
 	struct sse_stream *sse; /* a stream of server-sent events; NULL: none */
-	struct ds_stream *ds; /* a Durable Streams reader; NULL: none */
-	struct raw_reader *raw; /* a raw stream reader; NULL: none */
-	struct ws_forward *forward; /* forwarded to another node; NULL: no */
-	struct ws_tap *tap; /* another node follows the session (ws_tap.c); NULL: no */
 	struct conn
 		*carrier; /* for a viewer at another node: that node's connection (ws_viewer.c) */
 	uint64_t number; /* viewer number, of such a viewer or of one in `mirror` */
 	struct mirror *mirror; /* the other node's session that it watches; NULL: none */
-	struct ai_door *ai; /* an AI SDK chat; NULL: none */
-	struct editor_door *editor; /* an editor; NULL: none */
 	const struct conn_ops *ops; /* of the kind of WebSocket; NULL: HTTP */
+	void *state; /* of that kind, which alone reads it; NULL: none */
 	struct session *session; /* held; NULL: none, or it is gone */
 	char session_id[129];
 	struct grant *grant; /* the peer's rights; NULL: not authenticated yet */
@@ -221,7 +191,7 @@ struct conn {
 	struct buffer in; /* received and not parsed yet */
 	struct buffer rx; /* an incomplete message, body or line */
 	size_t rx_counted; /* its share of server.received */
-	size_t sending_counted; /* its share of server.sending; of a viewer: of ws_tap.kept */
+	size_t sending_counted; /* its share of server.sending; of a viewer: of its carrier's */
 	struct list behind_link; /* server.behind; self otherwise */
 	uint64_t behind_taken; /* sock_taken() when it was put there, or last checked */
 	struct list waits; /* struct conn_wait: answers that wait until their input is durable */
@@ -335,10 +305,17 @@ bool conn_may_pass(const char *code);
 void conn_break_order(struct conn *conn, const char *code);
 /** Refuses input that came behind such a refusal. Returns 0 or -EINVAL. */
 int conn_check_order(struct conn *conn, struct refusal *refusal);
-/** At the end of a tick: closes the socket if that is due. */
-void conn_end_order(struct conn *conn);
+/**
+ * At the end of a tick: the code with which the socket has to be closed now (WS_CLOSE_TRY_LATER),
+ * as everything in front of what was refused is answered. NULL: it stays open.
+ */
+const char *conn_broken_order(const struct conn *conn);
 
 /* conn.c */
+/** Allocates a connection without a socket, which is in none of the server's lists. */
+struct conn *conn_new(struct server *server);
+/** Cancels everything that the connection waits for. */
+void conn_stop_waiting(struct conn *conn);
 /** Creates a connection for `fd` and takes ownership of it. It lives until its socket is closed. */
 void conn_create(struct server *server, int fd, const struct listen_kind *kind);
 /** Binds the connection to the session, which is held until conn_drop_session(). */
@@ -472,22 +449,8 @@ extern const struct conn_ops producer_conn_ops;
 extern const struct conn_ops feed_conn_ops;
 /* the AI SDK's (ai.c, ai_response.c) */
 extern const struct conn_ops ai_conn_ops;
-/** Bytes kept for the connection because its socket does not take them. */
-size_t ai_kept(const struct conn *conn);
-void ai_tell(struct conn *conn, struct frame *frame);
-void ai_tell_error(struct conn *conn, const char *message);
-/** The session was deleted, and running answers have been told: closes the connection. */
-void ai_lose_session(struct conn *conn);
-/** The connection is being destroyed. */
-void ai_destroy(struct conn *conn);
 /* editors' (editor.c, editor_session.c) */
 extern const struct conn_ops editor_conn_ops;
-/** Like ai_kept(). */
-size_t editor_kept(const struct conn *conn);
-/** Checks whether the other nodes are alive; called once a second. */
-void editor_sweep(struct conn *conn);
-/** The session is deleted or moves away: ends the editor's view of it. */
-void editor_forget(struct conn *conn, const struct session *session);
 
 /* client.c */
 /** Finds the sender of a request: sets conn.client and conn.is_https. */
@@ -528,6 +491,8 @@ void identity_finish(struct server *server);
 void ws_take_first(struct conn *conn, const char *text, size_t len);
 /** Handles REQUEST_TOKEN: authenticates the socket, or renews its token. */
 void ws_take_token(struct conn *conn, const struct request *request);
+/** Confirms a renewed token, with its rights. */
+void ws_confirm_token(struct conn *conn);
 /** Appends when the grant expires, in ms since 1970, or `null`. */
 void append_expiry(struct buffer *out, const struct grant *grant);
 /** Who acts on a WebSocket, for the log. Valid as long as the connection does not change. */
@@ -585,8 +550,6 @@ bool ws_refuse_absent(struct conn *conn);
 void feed_flush(struct server *server);
 /** Tells feeds that could see the session `id` that it was deleted. */
 void feed_tell_deleted(struct server *server, const char *id);
-/** The feed's token has changed: sends it the whole list again. */
-void feed_list_again(struct conn *conn);
 /** Announces a new session to feeds once it is durable. */
 void feed_announce(struct server *server, struct session *session);
 /** Drops pending announcements. */

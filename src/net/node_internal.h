@@ -80,8 +80,6 @@ void node_mirror_tell(struct conn *conn);
  * one.
  */
 void node_mirror_leave(struct conn *conn, bool is_known);
-/** The client has renewed its token. */
-void node_mirror_renew(struct conn *conn);
 /** Checks whether the other nodes are alive; called once a second. */
 void node_mirrors_sweep(struct nodes *nodes);
 /** Drops the tick's shared frames, and mirrors without viewers. */
@@ -91,17 +89,17 @@ void node_mirrors_close(struct nodes *nodes);
 
 /* ws_tap.c */
 extern const struct conn_ops tap_conn_ops;
+/** State of such a socket: conn.state. */
 struct ws_tap {
 	struct list viewers; /* struct conn.kind_link */
 	struct hash *by_number; /* the same, keyed by the bytes of their numbers */
 	size_t kept; /* bytes kept for them, in all: the sum of their conn.sending_counted */
 };
-/** Tells viewers who is present, if they asked for that; called once a second. */
-void ws_tap_sweep(struct conn *conn);
-/** The session was deleted, or moved to another node. */
-void ws_tap_lose_session(struct conn *conn);
-/** Bytes kept for its viewers. */
-size_t ws_tap_kept(const struct conn *conn);
+/** NULL: the socket is not open yet, or is closed. */
+static inline struct ws_tap *ws_tap_of(const struct conn *conn)
+{
+	return conn->state;
+}
 
 /* ws_viewer.c */
 struct mirror_message;
@@ -113,23 +111,11 @@ void ws_viewer_dismiss(struct conn *carrier, uint64_t number, unsigned code, con
 /** Dismisses a viewer, which is destroyed at the end of the tick. */
 void ws_viewer_close(struct conn *viewer, unsigned code, const char *reason);
 void ws_viewer_destroy(struct conn *viewer);
-/**
- * Creates a connection without a socket for a viewer at another node; `carrier` is that node's.
- * Destroy it only where none of its functions is running.
- */
-struct conn *conn_create_viewer(struct conn *carrier, uint64_t number);
-void conn_destroy_viewer(struct conn *viewer);
 
 /* ws_forward.c */
 /** The limit of connections to other nodes is reached: refuses and closes the socket. */
 void ws_refuse_node_sockets(struct conn *conn);
 /** Forwards the socket's messages to another node. */
 void ws_forward(struct conn *conn, const char *address);
-/** The client has renewed its token. */
-void ws_forward_renew(struct conn *conn);
-/** Checks whether the other node is alive; called once a second. */
-void ws_forward_sweep(struct conn *conn);
-/** Bytes of incomplete messages. */
-size_t ws_forward_kept(const struct conn *conn);
 
 #endif

@@ -50,13 +50,6 @@ void node_mirror_tell(struct conn *conn)
 	}
 }
 
-void node_mirror_renew(struct conn *conn)
-{
-	if (conn->mirror && conn->ws->observer) {
-		tell_viewer(conn->mirror, conn);
-	}
-}
-
 static void pass_on(struct conn *conn, const char *text, size_t len)
 {
 	struct mirror *mirror = conn->mirror;
@@ -198,11 +191,21 @@ static void viewer_writable(struct conn *conn)
 	}
 }
 
+static void viewer_renewed(struct conn *conn)
+{
+	ws_observer_renewed(conn);
+	if (conn->mirror && conn->ws->observer) {
+		tell_viewer(conn->mirror, conn);
+	}
+}
+
 const struct conn_ops mirror_viewer_ops = {
 	.open = viewer_open,
 	.message = viewer_message,
 	.writable = viewer_writable,
 	.closed = leave,
+	.sweep = ws_tell_presence,
+	.renewed = viewer_renewed,
 };
 
 static struct conn *find_viewer(struct mirror *mirror, uint64_t number)

@@ -30,8 +30,8 @@ void rate_init(struct conn *conn)
 
 static void charge(struct conn *conn, enum limit limit, size_t units, size_t rate)
 {
-	if (conn->tap) {
-		return; /* each of the viewers that it carries has paid at its own node */
+	if (conn->ops && conn->ops->is_free) {
+		return;
 	}
 	conn->credit_us -= (int64_t)(units * SECOND_US / rate);
 	if (conn->credit_us >= 0 || conn->is_slowed) {

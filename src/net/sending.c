@@ -3,7 +3,7 @@
  * connections that have made no progress for longest are cut off, so that readers do not pay for
  * them. They get no error, which would have to wait behind the rest; clients reconnect and resume.
  */
-#include "node_internal.h"
+#include "net_internal.h"
 
 /** Bytes kept for this connection alone. */
 static size_t kept_for(const struct conn *conn)
@@ -18,9 +18,7 @@ static size_t kept_for(const struct conn *conn)
 	if (conn->ws && conn->ws->observer) {
 		size += observer_kept(conn->ws->observer);
 	}
-	size += ws_forward_kept(conn) + ws_tap_kept(conn);
-	size += conn->editor ? editor_kept(conn) : 0;
-	return conn->ai ? size + ai_kept(conn) : size;
+	return conn->ops && conn->ops->kept ? size + conn->ops->kept(conn) : size;
 }
 
 static void count(struct conn *conn)

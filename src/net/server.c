@@ -186,17 +186,23 @@ size_t server_connections(const struct server *server)
 	return server->conn_count;
 }
 
+/** Takes the session from a connection. Returns false if the connection is of another one. */
+static bool lose_session(struct conn *conn, const struct session *session, bool is_deleted)
+{
+	bool is_its = conn->session == session;
+	if (conn->ops && conn->ops->session_lost) {
+		conn->ops->session_lost(conn, session, is_deleted);
+	}
+	conn->session = is_its ? NULL : conn->session;
+	return is_its;
+}
+
 void server_session_moved(struct server *server, struct session *session)
 {
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
-		editor_forget(conn, session);
-		if (conn->session != session) {
+		if (!lose_session(conn, session, false)) {
 			continue;
-		}
-		conn->session = NULL;
-		if (conn->tap) {
-			ws_tap_lose_session(conn);
 		}
 		if (conn->ops) {
 			conn_close(conn, 1001, SESSION_MOVED);
@@ -211,33 +217,16 @@ void server_session_moved(struct server *server, struct session *session)
 
 void server_session_deleted(struct server *server, struct session *session)
 {
-	bool was_there = session_is_there(session);
-	if (was_there) {
+	if (session_is_there(session)) {
 		feed_tell_deleted(server, session_id(session));
 	}
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
-		editor_forget(conn, session);
-		if (conn->session != session) {
+		if (!lose_session(conn, session, true) || !conn->http) {
 			continue;
 		}
-		conn->session = NULL;
-		if (conn->tap) {
-			ws_tap_lose_session(conn);
-		}
-		if (conn->ai) {
-			ai_lose_session(conn);
-		}
-		if (conn->http) {
-			conn->http->is_nowhere = true;
-		}
-		if (conn->ops && conn->ops->is_producer && !was_there && conn->may_create) {
-			continue; /* it could not be created: the next append tries again */
-		}
-		if (conn->ops && conn->ops->is_producer) {
-			conn_send(conn, frame_session_gone(session_id(session), "deleted"));
-			conn_close(conn, 4404, "deleted");
-		} else if (conn->http && conn->http->stream) {
+		conn->http->is_nowhere = true;
+		if (conn->http->stream) {
 			struct refusal refusal = {0};
 			refuse(&refusal, "not_found", SESSION_DELETED);
 			http_stream_fail(conn, &refusal);
@@ -286,12 +275,10 @@ void server_drain(struct server *server)
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
 		if (conn->ops) {
-			if (conn->sse && !conn->ai) {
+			if (conn->sse && !conn->ops->is_one_answer) {
 				sse_say_retry(conn, server->limits->drain_retry_ms);
 			}
-			if (!conn->tap) { /* not a frame of its protocol */
-				conn_send_frame(conn, frame_ref(draining));
-			}
+			conn_send_frame(conn, frame_ref(draining));
 			conn_close(conn, 1001, "the server is shutting down");
 		} else if (conn->http->stream) {
 			struct refusal refusal = {0};

@@ -92,8 +92,10 @@ void feed_tell_deleted(struct server *server, const char *id)
 	buffer_finish(&data);
 }
 
-void feed_list_again(struct conn *conn)
+/** What the token shows may have changed: sends the whole list again. */
+static void feed_renewed(struct conn *conn)
 {
+	ws_confirm_token(conn);
 	conn->ws->feed_lists = false;
 	conn->ws->feed_behind = true;
 	sock_want_writable(&conn->sock);
@@ -300,6 +302,8 @@ const struct conn_ops feed_conn_ops = {
 	.message = feed_message,
 	.writable = feed_writable,
 	.closed = feed_closed,
+	.renewed = feed_renewed,
+	.is_about_all = true,
 };
 
 static void serve(struct conn *conn)

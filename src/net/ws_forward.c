@@ -32,9 +32,9 @@ static bool take_token(struct conn *conn, const char *text, size_t len)
 {
 	struct request request;
 	struct refusal refusal;
-	if (!conn->forward->may_renew || len > TOKEN_FRAME_MAX ||
-		!memmem(text, len, "\"token\"", 7) ||
-		request_parse(text, len, conn->server->limits, conn->forward->side,
+	const struct ws_forward *forward = conn->state;
+	if (!forward->may_renew || len > TOKEN_FRAME_MAX || !memmem(text, len, "\"token\"", 7) ||
+		request_parse(text, len, conn->server->limits, forward->side,
 			session_table_numbers(conn->server->sessions), &request, &refusal) < 0) {
 		return false;
 	}
@@ -48,7 +48,7 @@ static bool take_token(struct conn *conn, const char *text, size_t len)
 
 static void forward_message(struct conn *conn, const char *text, size_t len)
 {
-	struct ws_forward *forward = conn->forward;
+	struct ws_forward *forward = conn->state;
 	if (!forward->socket || take_token(conn, text, len)) {
 		return;
 	}
@@ -59,16 +59,18 @@ static void forward_message(struct conn *conn, const char *text, size_t len)
 	}
 }
 
-void ws_forward_renew(struct conn *conn)
+/** The other node confirms. */
+static void forward_renewed(struct conn *conn)
 {
+	struct ws_forward *forward = conn->state;
 	struct buffer frame = {0};
-	if (!conn->forward->socket) {
+	if (!forward->socket) {
 		return;
 	}
 	buffer_append_str(&frame, "{\"type\":\"token\",\"data\":{\"token\":\"");
 	node_append_identity(conn, &frame, NULL, conn->session_id);
 	buffer_append_str(&frame, "\"}}");
-	node_socket_send(conn->forward->socket, frame.data, frame.len);
+	node_socket_send(forward->socket, frame.data, frame.len);
 	buffer_finish(&frame);
 }
 
@@ -100,9 +102,9 @@ static void say_goodbye(struct ws_forward *forward)
 
 static void forward_closed(struct conn *conn)
 {
-	say_goodbye(conn->forward);
-	free(conn->forward);
-	conn->forward = NULL;
+	say_goodbye(conn->state);
+	free(conn->state);
+	conn->state = NULL;
 }
 
 /* --- from the other node --- */
@@ -151,43 +153,52 @@ static const struct node_socket_ops socket_ops = {
 /** The client can take more. */
 static void forward_writable(struct conn *conn)
 {
+	const struct ws_forward *forward = conn->state;
 	conn_flush(conn);
-	if (conn->forward->socket && !sock_is_choked(&conn->sock)) {
-		node_socket_pause(conn->forward->socket, false);
+	if (forward->socket && !sock_is_choked(&conn->sock)) {
+		node_socket_pause(forward->socket, false);
 	}
 }
 
-void ws_forward_sweep(struct conn *conn)
+static void forward_sweep(struct conn *conn)
 {
+	struct ws_forward *forward = conn->state;
 	if (conn->is_closing) {
-		say_goodbye(conn->forward);
-	} else if (conn->forward->socket) {
-		node_socket_sweep(conn->forward->socket);
+		say_goodbye(forward);
+	} else if (forward->socket) {
+		node_socket_sweep(forward->socket);
 	}
 }
 
-size_t ws_forward_kept(const struct conn *conn)
+/** Bytes of incomplete messages. */
+static size_t forward_kept(const struct conn *conn)
 {
-	const struct ws_forward *forward = conn->forward;
+	const struct ws_forward *forward = conn->state;
 	return forward && forward->socket ? node_socket_kept(forward->socket) : 0;
 }
 
+/** Drops frames that the server sends to all sockets, which the protocol of a chat does not have. */
+static void forward_tell(struct conn *conn, struct frame *frame)
+{
+	frame_unref(frame);
+}
+
 /* Forwarded sockets keep the limits and flow control of their kind. */
-#define FORWARD_OPS \
-	.message = forward_message, .writable = forward_writable, .closed = forward_closed
+#define FORWARD_OPS                                                                         \
+	.message = forward_message, .writable = forward_writable, .closed = forward_closed, \
+	.sweep = forward_sweep, .kept = forward_kept, .renewed = forward_renewed
 static const struct conn_ops producer_ops = {FORWARD_OPS, .is_producer = true};
-static const struct conn_ops ai_ops = {
-	FORWARD_OPS, .tell = ai_tell, .tell_error = ai_tell_error, .takes_bodies = true};
+static const struct conn_ops chat_ops = {FORWARD_OPS, .tell = forward_tell, .takes_bodies = true};
 
 void ws_forward(struct conn *conn, const char *address)
 {
 	struct ws_forward *forward = xcalloc(1, sizeof(*forward));
 	struct buffer identity = {0};
 	forward->conn = conn;
-	forward->may_renew = conn->ops != &ai_conn_ops;
-	forward->side = conn->ops == &producer_conn_ops ? SIDE_PRODUCER : SIDE_OBSERVER;
-	conn->ops = conn->ops == &producer_conn_ops ? &producer_ops : &ai_ops;
-	conn->forward = forward;
+	forward->may_renew = conn->ops->renewed != NULL;
+	forward->side = conn->ops->is_producer ? SIDE_PRODUCER : SIDE_OBSERVER;
+	conn->ops = conn->ops->is_producer ? &producer_ops : &chat_ops;
+	conn->state = forward;
 	node_append_identity(conn, &identity, "GET", conn->ws->target);
 	forward->socket = node_socket_open(conn->server,
 		&(struct node_socket_config){.address = address,

@@ -13,6 +13,8 @@ enum metric ws_observer_metric(const struct conn *conn);
 extern const struct observer_socket_ops ws_observer_socket_ops;
 /** Sends an observer who is present, if it watches that and it has changed. */
 void ws_tell_presence(struct conn *conn);
+/** Confirms an observer's token, and applies its rights. */
+void ws_observer_renewed(struct conn *conn);
 
 /* ws_content.c */
 #define BLOB_DAMAGED \

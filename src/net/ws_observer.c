@@ -155,7 +155,7 @@ static void name_request(const struct request *request, struct error_detail *det
 
 void ws_tell_presence(struct conn *conn)
 {
-	if (conn->ws && conn->ws->observer) {
+	if (conn->ws->observer && !conn->is_closing) {
 		observer_tell_presence(conn->ws->observer, clock_steady_ms());
 	}
 }
@@ -312,6 +312,15 @@ static void observer_writable(struct conn *conn)
 	}
 }
 
+void ws_observer_renewed(struct conn *conn)
+{
+	ws_confirm_token(conn);
+	if (conn->ws->observer) {
+		observer_set_rights(
+			conn->ws->observer, role_name(conn->grant->role), conn_hides(conn));
+	}
+}
+
 static void observer_closed(struct conn *conn)
 {
 	if (conn->ws->observer) {
@@ -326,6 +335,8 @@ const struct conn_ops observer_conn_ops = {
 	.message = observer_message,
 	.writable = observer_writable,
 	.closed = observer_closed,
+	.sweep = ws_tell_presence,
+	.renewed = ws_observer_renewed,
 };
 
 const struct route observer_routes[] = {

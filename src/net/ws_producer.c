@@ -148,11 +148,24 @@ static void producer_open(struct conn *conn)
 	conn_update_flow(conn);
 }
 
+/** A session that could not be created may still be: the next append tries again. */
+static void producer_session_lost(struct conn *conn, const struct session *session, bool is_deleted)
+{
+	bool is_its = conn->session == session && is_deleted;
+	if (is_its && (session_is_there(session) || !conn->may_create)) {
+		conn_send(conn, frame_session_gone(session_id(session), "deleted"));
+		conn_close(conn, 4404, "deleted");
+	}
+}
+
 const struct conn_ops producer_conn_ops = {
 	.open = producer_open,
 	.message = producer_message,
 	.writable = conn_flush,
+	.session_lost = producer_session_lost,
+	.renewed = ws_confirm_token,
 	.is_producer = true,
+	.is_stored_here = true,
 };
 
 const struct route producer_routes[] = {

@@ -21,7 +21,7 @@ static struct conn *find_viewer(struct ws_tap *tap, uint64_t number)
 /** While a viewer's request waits, nothing more is read from this socket. */
 static void take_request(struct conn *conn, const struct mirror_message *message)
 {
-	struct conn *viewer = find_viewer(conn->tap, message->viewer);
+	struct conn *viewer = find_viewer(ws_tap_of(conn), message->viewer);
 	if (viewer) {
 		observer_conn_ops.message(viewer, message->parts[0].text, message->parts[0].len);
 	}
@@ -44,7 +44,7 @@ static void say_reached(struct conn *conn, uint64_t viewer)
 
 static void take(struct conn *conn, const struct mirror_message *message)
 {
-	struct conn *viewer = find_viewer(conn->tap, message->viewer);
+	struct conn *viewer = find_viewer(ws_tap_of(conn), message->viewer);
 	switch (message->type) {
 	case MIRROR_VIEWER:
 		ws_viewer_take(conn, viewer, message);
@@ -97,9 +97,10 @@ static void tap_open(struct conn *conn)
 		.client_id = "",
 		.sub = "",
 		.role = "admin"};
-	conn->tap = xcalloc(1, sizeof(*conn->tap));
-	list_init(&conn->tap->viewers);
-	conn->tap->by_number = hash_create();
+	struct ws_tap *tap = xcalloc(1, sizeof(*tap));
+	list_init(&tap->viewers);
+	tap->by_number = hash_create();
+	conn->state = tap;
 	if (ws_refuse_absent(conn)) {
 		return;
 	}
@@ -117,24 +118,25 @@ static void tap_writable(struct conn *conn)
 		return;
 	}
 	observer_pump(conn->ws->observer);
-	list_for_each_safe(link, tmp, &conn->tap->viewers) {
+	list_for_each_safe(link, tmp, &ws_tap_of(conn)->viewers) {
 		observer_pump(list_entry(link, struct conn, kind_link)->ws->observer);
 	}
 }
 
 static void tap_closed(struct conn *conn)
 {
+	struct ws_tap *tap = ws_tap_of(conn);
 	conn->is_dead = true;
-	while (conn->tap && !list_empty(&conn->tap->viewers)) {
-		ws_viewer_destroy(list_entry(conn->tap->viewers.next, struct conn, kind_link));
+	while (tap && !list_empty(&tap->viewers)) {
+		ws_viewer_destroy(list_entry(tap->viewers.next, struct conn, kind_link));
 	}
 	observer_destroy(conn->ws->observer);
 	conn->ws->observer = NULL;
-	if (conn->tap) {
-		hash_destroy(conn->tap->by_number);
+	if (tap) {
+		hash_destroy(tap->by_number);
 	}
-	free(conn->tap);
-	conn->tap = NULL;
+	free(tap);
+	conn->state = NULL;
 }
 
 static struct conn *find_dead(struct ws_tap *tap)
@@ -148,40 +150,53 @@ static struct conn *find_dead(struct ws_tap *tap)
 	return NULL;
 }
 
-/**
- * Destroys viewers that have ended, now that none of their functions is running. A socket that is
- * not open yet, while its node is looked up, has no `tap`.
- */
+/** Destroys viewers that have ended, now that none of their functions is running. */
 static void tap_end_tick(struct conn *conn)
 {
+	struct ws_tap *tap = ws_tap_of(conn);
 	struct conn *viewer;
-	if (conn->tap) {
-		list_for_each(link, &conn->tap->viewers) {
-			conn_end_order(list_entry(link, struct conn, kind_link));
+	if (!tap) {
+		return; /* it is not open yet: its node is being looked up */
+	}
+	list_for_each(link, &tap->viewers) {
+		viewer = list_entry(link, struct conn, kind_link);
+		const char *code = conn_broken_order(viewer);
+		if (code) {
+			ws_viewer_close(viewer, WS_CLOSE_TRY_LATER, code);
 		}
 	}
-	while (conn->tap && (viewer = find_dead(conn->tap))) {
+	while ((viewer = find_dead(tap))) {
 		ws_viewer_destroy(viewer);
 	}
 }
 
-void ws_tap_sweep(struct conn *conn)
+/** Tells viewers who is present, if they asked for that. */
+static void tap_sweep(struct conn *conn)
 {
-	list_for_each_safe(link, tmp, &conn->tap->viewers) {
+	struct ws_tap *tap = ws_tap_of(conn);
+	if (!tap) {
+		return;
+	}
+	list_for_each_safe(link, tmp, &tap->viewers) {
 		ws_tell_presence(list_entry(link, struct conn, kind_link));
 	}
 }
 
-void ws_tap_lose_session(struct conn *conn)
+static void tap_session_lost(struct conn *conn, const struct session *session, bool is_deleted)
 {
-	list_for_each_safe(link, tmp, &conn->tap->viewers) {
+	struct ws_tap *tap = ws_tap_of(conn);
+	if (!tap || conn->session != session) {
+		return;
+	}
+	list_for_each_safe(link, tmp, &tap->viewers) {
 		list_entry(link, struct conn, kind_link)->session = NULL;
 	}
 }
 
-size_t ws_tap_kept(const struct conn *conn)
+static size_t tap_kept(const struct conn *conn)
 {
-	return conn->tap ? conn->tap->kept : 0;
+	const struct ws_tap *tap = ws_tap_of(conn);
+	return tap ? tap->kept : 0;
 }
 
 const struct conn_ops tap_conn_ops = {
@@ -190,8 +205,12 @@ const struct conn_ops tap_conn_ops = {
 	.writable = tap_writable,
 	.closed = tap_closed,
 	.end_tick = tap_end_tick,
+	.sweep = tap_sweep,
+	.kept = tap_kept,
+	.session_lost = tap_session_lost,
 	.tell = tap_tell,
 	.takes_bodies = true,
+	.is_free = true,
 };
 
 const struct route tap_routes[] = {

@@ -5,10 +5,12 @@
  * all.
  */
 #include "node_internal.h"
+#include "ws_internal.h"
 
 #include "holdfast/mirror.h"
 #include "holdfast/requests.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /** Counts what is kept for the viewer, whenever that changes: there can be too many to ask all. */
@@ -16,8 +18,8 @@ static void count(struct conn *viewer)
 {
 	const struct observer *observer = viewer->ws->observer;
 	size_t kept = observer ? observer_kept(observer) : 0;
-	viewer->carrier->tap->kept += kept;
-	viewer->carrier->tap->kept -= viewer->sending_counted;
+	struct ws_tap *tap = ws_tap_of(viewer->carrier);
+	tap->kept += kept - viewer->sending_counted;
 	viewer->sending_counted = kept;
 }
 
@@ -85,6 +87,42 @@ void ws_viewer_dismiss(struct conn *carrier, uint64_t number, unsigned code, con
 	}
 }
 
+/**
+ * Creates a connection without a socket; `carrier` is that of the viewer's node. Destroy it only
+ * where none of its functions is running.
+ */
+static struct conn *create_viewer(struct conn *carrier, uint64_t number)
+{
+	struct ws_tap *tap = ws_tap_of(carrier);
+	struct conn *viewer = conn_new(carrier->server);
+	viewer->carrier = carrier;
+	viewer->number = number;
+	viewer->phase = PHASE_SOCKET;
+	viewer->ops = &observer_conn_ops;
+	viewer->ws = xcalloc(1, sizeof(*viewer->ws));
+	list_init(&viewer->ws->outbox);
+	strcpy(viewer->session_id, carrier->session_id);
+	list_append(&tap->viewers, &viewer->kind_link);
+	hash_put(tap->by_number, (const char *)&viewer->number, sizeof(viewer->number), viewer);
+	return viewer;
+}
+
+static void free_viewer(struct conn *viewer)
+{
+	conn_stop_waiting(viewer);
+	ws_content_drop(viewer);
+	conn_drop_session(viewer);
+	list_remove(&viewer->kind_link);
+	struct hash *by_number = ws_tap_of(viewer->carrier)->by_number;
+	const char *number = (const char *)&viewer->number;
+	if (hash_get(by_number, number, sizeof(viewer->number)) == viewer) {
+		hash_remove(by_number, number, sizeof(viewer->number));
+	}
+	grant_unref(viewer->grant);
+	free(viewer->ws);
+	free(viewer);
+}
+
 void ws_viewer_destroy(struct conn *viewer)
 {
 	struct conn *carrier = viewer->carrier;
@@ -92,7 +130,7 @@ void ws_viewer_destroy(struct conn *viewer)
 	observer_destroy(viewer->ws->observer);
 	viewer->ws->observer = NULL;
 	count(viewer);
-	conn_destroy_viewer(viewer);
+	free_viewer(viewer);
 	if (held_up) {
 		carrier->is_parked = false;
 		conn_resume(carrier);
@@ -130,12 +168,12 @@ static void create(struct conn *carrier, const struct mirror_message *message)
 			limit_code(LIMIT_session_connections));
 		return;
 	}
-	struct conn *viewer = conn_create_viewer(carrier, message->viewer);
+	struct conn *viewer = create_viewer(carrier, message->viewer);
 	strcpy(viewer->ws->client_id, message->client_id);
 	if (node_check_token(viewer, message->identity) != DENIED_NOTHING ||
 		!conn_sees_session(viewer)) {
 		ws_viewer_dismiss(carrier, message->viewer, 4401, "token_wrong");
-		conn_destroy_viewer(viewer);
+		free_viewer(viewer);
 		return;
 	}
 	begin(viewer);
