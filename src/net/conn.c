@@ -14,9 +14,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Bytes of an incomplete message that a connection may always keep, whatever the others keep. */
-#define RECEIVE_FREE ((size_t)64 * 1024)
-
 static struct conn *conn_of(struct sock *sock)
 {
 	return list_entry(sock, struct conn, sock);
@@ -74,8 +71,6 @@ void conn_hold_session(struct conn *conn, struct session *session)
 
 void conn_drop_session(struct conn *conn)
 {
-	http_ds_forget(conn);
-	http_raw_forget(conn);
 	if (!conn->ops) {
 		placement_leave(conn, false);
 	}
@@ -152,7 +147,6 @@ static void destroy(struct conn *conn)
 		conn->ops->closed(conn);
 	}
 	conn_stop_waiting(conn);
-	http_ds_forget(conn);
 	http_finish(conn);
 	ws_finish(conn);
 	conn_drop_session(conn);
@@ -305,9 +299,10 @@ void conn_update_flow(struct conn *conn)
 		}
 		return;
 	}
-	bool feeds = conn->ws ? conn->ops->is_stored_here : conn->http->stream != NULL;
-	bool is_held = conn->ws ? conn->ws->is_held : http_upload_is_behind(conn);
-	bool polls = !conn->ws && http_ds_polls(conn);
+	struct answer *answer = conn->http ? conn->http->answer : NULL;
+	bool feeds = conn->ws ? conn->ops->is_stored_here : answer && answer->ops->is_stored_here;
+	bool is_held = conn->ws ? conn->ws->is_held : answer && answer->is_held;
+	bool polls = answer && answer->ops->polls && answer->ops->polls(answer);
 	/*
 	 * While a request is served, nothing is read: the next request waits in the kernel. So does
 	 * the peer's FIN, after which it may still want the answers to all of its requests. A poll
@@ -353,7 +348,7 @@ void conn_end_tick(struct conn *conn)
 static void count_received(struct conn *conn)
 {
 	size_t size = conn->rx.cap + conn->in.cap;
-	size += conn->http ? http_upload_in_flight(conn) : 0;
+	size += conn->http && conn->http->answer ? conn->http->answer->in_flight : 0;
 	conn->server->received += size;
 	conn->server->received -= conn->rx_counted;
 	conn->rx_counted = size;
@@ -430,20 +425,12 @@ static void sweep_socket(struct conn *conn)
 	}
 }
 
-/**
- * In a stream a partial line may stay, as its program may be idle, unless it is so long that it
- * takes memory from others.
- */
 static void sweep_body(struct conn *conn)
 {
-	if (conn->http->stream) {
-		if (conn->rx.len > RECEIVE_FREE && conn_is_too_slow(conn, conn->rx.len)) {
-			struct refusal refusal = {0};
-			refuse_limit(&refusal, LIMIT_receive_ms, "a line came too slowly");
-			http_stream_fail(conn, &refusal);
-		}
-	} else if ((!conn->http->is_routed || conn->http->upload || conn->http->is_answered) &&
-		   conn_is_too_slow(conn, conn->http->body_taken)) {
+	const struct http_exchange *http = conn->http;
+	bool is_taken = http->answer && http->answer->ops->take_body;
+	if ((!http->is_routed || is_taken || http->is_answered) &&
+		conn_is_too_slow(conn, http->body_taken)) {
 		http_time_out(conn);
 	}
 }
@@ -460,15 +447,16 @@ void conn_sweep(struct conn *conn)
 	if (conn->grant && (conn->grant->expires_ms || conn->grant->is_over)) {
 		conn_check_grant(conn);
 	}
+	struct answer *answer = conn->http ? conn->http->answer : NULL;
 	if (conn->deadline == DEADLINE_TOKEN && now_ms(conn) >= conn->deadline_ms) {
 		metrics_limit(conn->server->metrics, LIMIT_token_ms);
 		ws_deny(conn, DENIED_NO_TOKEN);
 	} else if (conn->deadline == DEADLINE_POLL && now_ms(conn) >= conn->deadline_ms) {
-		http_ds_time_out(conn);
+		answer->ops->time_out(answer);
 	} else if (conn->deadline != DEADLINE_NONE && now_ms(conn) >= conn->deadline_ms) {
 		http_time_out(conn);
-	} else if (conn->http && conn->http->forward) {
-		http_forward_sweep(conn);
+	} else if (answer && answer->ops->sweep) {
+		answer->ops->sweep(answer);
 	} else if (conn->ops && !conn->is_closing) {
 		sweep_socket(conn);
 	} else if (conn->phase == PHASE_BODY && !conn->sock.is_paused) {

@@ -1,5 +1,5 @@
 /*
- * What a door gives the server: its routes, and its kinds of WebSocket. A door is one way in, such
+ * What a door gives the server: its routes, answers, and kinds of WebSocket. A door is one way in, such
  * as the one of observers, or that of another protocol. The files that own sockets, requests and
  * memory call a door by these tables, and know none by its name.
  */
@@ -9,8 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct answer;
 struct conn;
 struct frame;
+struct refusal;
 struct session;
 
 /**
@@ -60,6 +62,53 @@ struct conn_ops {
 	bool is_about_all; /* of no single session: what its token shows is checked later */
 	bool is_free; /* its input is not charged: each sender has paid at another node */
 	bool is_one_answer; /* as a stream it answers one request, and is not opened again */
+};
+
+/* --- answers --- */
+
+/** Why an answer ends before it is complete. */
+enum answer_end {
+	ANSWER_BROKEN, /* the rest of the body cannot be parsed */
+	ANSWER_DENIED, /* the token has expired, or was revoked */
+	ANSWER_MOVED, /* the session moves to another server */
+	ANSWER_DELETED, /* the session was deleted */
+	ANSWER_DRAINED, /* the server shuts down */
+};
+
+/**
+ * The state of a request that takes more than one call to answer, embedded in that of its door. An
+ * exchange has at most one, from http_begin_answer() until the door drops it, or the response is
+ * sent: what has several parts is one answer after the other.
+ */
+struct answer {
+	const struct answer_ops *ops;
+	struct conn *conn; /* NULL: nobody waits for the answer any more */
+	bool is_held; /* no more of the body is read for now */
+	size_t in_flight; /* bytes of the body that are being written, and not in conn.rx */
+};
+
+/** What a door does with its answer; one table for each kind. All but `drop` may be NULL. */
+struct answer_ops {
+	/** Takes a part of the request's body. NULL: of what is still to come nothing is used. */
+	void (*take_body)(struct answer *answer, const char *bytes, size_t len);
+	/** The body is complete; also called if it has no bytes. */
+	void (*end_body)(struct answer *answer);
+	/** The peer takes more. If set, more of the answer may follow its first response. */
+	void (*writable)(struct answer *answer);
+	/** Called once a second. */
+	void (*sweep)(struct answer *answer);
+	/**
+	 * Whether it still waits for news, and the peer may leave meanwhile. Stops waiting first if
+	 * the peer has sent its next request.
+	 */
+	bool (*polls)(struct answer *answer);
+	/** Its DEADLINE_POLL has passed: answers that nothing is new. */
+	void (*time_out)(struct answer *answer);
+	/** Refuses the request, if this kind ends for that reason; `refusal` is the general one. */
+	void (*refuse)(struct answer *answer, enum answer_end end, const struct refusal *refusal);
+	/** Stops and frees it, or lets what still runs free it. The exchange has let go of it. */
+	void (*drop)(struct answer *answer);
+	bool is_stored_here; /* its body is not read while the disk is behind */
 };
 
 /* --- routes --- */

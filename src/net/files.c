@@ -31,7 +31,7 @@ static const char page_headers[] =
 struct file_job {
 	uv_work_t work;
 	uv_loop_t *loop;
-	struct conn *conn; /* NULL: the connection is gone */
+	struct answer answer;
 	char *dir;
 	char *path; /* relative to `dir` */
 	char etag[72];
@@ -195,10 +195,18 @@ static void refuse_missing(struct conn *conn)
 	http_refuse(conn, "not_found", NOTHING_HERE);
 }
 
-static void end_file(struct conn *conn)
+static struct file_job *job_of(struct answer *answer)
 {
-	free_job(conn->http->file);
-	conn->http->file = NULL;
+	return list_entry(answer, struct file_job, answer);
+}
+
+static void file_drop(struct answer *answer)
+{
+	struct file_job *job = job_of(answer);
+	answer->conn = NULL;
+	if (!job->is_working) {
+		free_job(job);
+	}
 }
 
 /**
@@ -213,19 +221,19 @@ static bool has_hash(const char *path)
 	       dash[1 + HASH_DIGITS] == '.';
 }
 
-static void begin_opened(struct conn *conn)
+static void begin_opened(struct file_job *job)
 {
-	const struct file_job *job = conn->http->file;
+	struct conn *conn = job->answer.conn;
 	http_respond_file(
 		conn, job->status, job->headers, job->bytes.data, job->bytes.len, job->size);
 	if (!job->left || conn->http->method == HTTP_HEAD) {
-		end_file(conn);
+		http_drop_answer(conn);
 	}
 }
 
-static void begin_answer(struct conn *conn)
+static void begin_answer(struct file_job *job)
 {
-	struct file_job *job = conn->http->file;
+	struct conn *conn = job->answer.conn;
 	struct buffer headers = {0};
 	bool is_known = http_has_etag(conn, job->etag);
 	buffer_printf(&headers, "%scache-control: %s\r\netag: %s\r\nvary: accept-encoding\r\n%s",
@@ -239,18 +247,18 @@ static void begin_answer(struct conn *conn)
 		job->bytes.len, job->size);
 	buffer_finish(&headers);
 	if (is_known || !job->left || conn->http->method == HTTP_HEAD) {
-		end_file(conn);
+		http_drop_answer(conn);
 	}
 }
 
-static void continue_answer(struct conn *conn)
+static void continue_answer(struct file_job *job)
 {
-	struct file_job *job = conn->http->file;
+	struct conn *conn = job->answer.conn;
 	conn_put(conn, job->bytes.data, job->bytes.len);
 	http_expect_taken(conn, job->bytes.len);
 	if (!job->left) {
 		conn->http->is_answered = true;
-		end_file(conn);
+		http_drop_answer(conn);
 	}
 	conn_at_end_of_tick(conn);
 }
@@ -258,7 +266,7 @@ static void continue_answer(struct conn *conn)
 static void work_done(uv_work_t *req, int status)
 {
 	struct file_job *job = req->data;
-	struct conn *conn = job->conn;
+	struct conn *conn = job->answer.conn;
 	bool has_begun = job->size - job->left > job->bytes.len;
 	job->is_working = false;
 	if (!conn) {
@@ -266,29 +274,18 @@ static void work_done(uv_work_t *req, int status)
 	} else if (job->error && has_begun) {
 		conn_kill(conn); /* the answer cannot be completed */
 	} else if (job->error && job->headers) {
-		end_file(conn);
+		http_drop_answer(conn);
 		http_refuse(conn, "storage_failed",
 			"the file cannot be read from disk (see the server's log)");
 	} else if (job->error) {
-		end_file(conn);
+		http_drop_answer(conn);
 		refuse_missing(conn);
 	} else if (has_begun) {
-		continue_answer(conn);
+		continue_answer(job);
 	} else if (job->headers) {
-		begin_opened(conn);
+		begin_opened(job);
 	} else {
-		begin_answer(conn);
-	}
-}
-
-void http_cancel_file(struct conn *conn)
-{
-	struct file_job *job = conn->http->file;
-	conn->http->file = NULL;
-	if (job && job->is_working) {
-		job->conn = NULL;
-	} else if (job) {
-		free_job(job);
+		begin_answer(job);
 	}
 }
 
@@ -298,11 +295,22 @@ static void start_work(struct file_job *job)
 	uv_queue_work(job->loop, &job->work, work, work_done);
 }
 
-void http_send_more_file(struct conn *conn)
+static void file_writable(struct answer *answer)
 {
-	if (!conn->http->file->is_working) {
-		start_work(conn->http->file);
+	if (!job_of(answer)->is_working) {
+		start_work(job_of(answer));
 	}
+}
+
+static const struct answer_ops file_ops = {.writable = file_writable, .drop = file_drop};
+
+static struct file_job *begin_job(struct conn *conn)
+{
+	struct file_job *job = xcalloc(1, sizeof(*job));
+	job->work.data = job;
+	job->loop = conn->server->loop;
+	http_begin_answer(conn, &job->answer, &file_ops);
+	return job;
 }
 
 /** Whether no part of a path is empty or begins with a dot. */
@@ -322,31 +330,23 @@ static bool is_plain(const char *path)
 
 static void start(struct conn *conn, const char *dir, const char *path)
 {
-	struct file_job *job = xcalloc(1, sizeof(*job));
-	job->work.data = job;
-	job->loop = conn->server->loop;
-	job->conn = conn;
+	struct file_job *job = begin_job(conn);
 	job->dir = xstrdup(dir);
 	job->path = xstrdup(path);
 	job->fd = -1;
 	job->takes_gzip = http_takes_gzip(conn) && is_text(path);
-	conn->http->file = job;
 	start_work(job);
 }
 
 void http_send_opened(struct conn *conn, unsigned status, const char *headers, int fd,
 	uint64_t from, uint64_t size)
 {
-	struct file_job *job = xcalloc(1, sizeof(*job));
-	job->work.data = job;
-	job->loop = conn->server->loop;
-	job->conn = conn;
+	struct file_job *job = begin_job(conn);
 	job->headers = xstrdup(headers);
 	job->status = status;
 	job->fd = fd;
 	job->at = from;
 	job->size = job->left = size;
-	conn->http->file = job;
 	start_work(job);
 }
 

@@ -21,38 +21,29 @@
 #define PIECE_SIZE ((size_t)256 * 1024)
 
 struct http_upload {
-	struct conn *conn;
+	struct answer answer;
 	struct blob_upload *blob;
 	bool is_writing;
 	bool is_whole; /* the whole body has arrived */
 	bool is_last; /* the write in progress is that of the last piece */
 	bool has_bytes;
-	size_t in_flight; /* bytes that are being written */
 	int64_t held_ms; /* when reading was paused, on the loop's clock; 0: it is not paused */
 };
 
 /* --- upload --- */
 
-void http_upload_drop(struct conn *conn)
+static struct http_upload *upload_of(struct answer *answer)
 {
-	struct http_upload *upload = conn->http->upload;
-	if (upload) {
-		conn->http->upload = NULL;
-		blob_upload_end(upload->blob);
-		free(upload);
-		conn_keep_nothing(conn);
-	}
+	return list_entry(answer, struct http_upload, answer);
 }
 
-bool http_upload_is_behind(const struct conn *conn)
+/** Discards what is unfinished of it. */
+static void upload_drop(struct answer *answer)
 {
-	const struct http_upload *upload = conn->http->upload;
-	return upload && upload->is_writing && conn->rx.len >= PIECE_SIZE;
-}
-
-size_t http_upload_in_flight(const struct conn *conn)
-{
-	return conn->http->upload ? conn->http->upload->in_flight : 0;
+	struct http_upload *upload = upload_of(answer);
+	blob_upload_end(upload->blob);
+	conn_keep_nothing(answer->conn);
+	free(upload);
 }
 
 static void refuse_limit_of(struct conn *conn, enum limit limit)
@@ -79,7 +70,7 @@ static void refuse_limit_of(struct conn *conn, enum limit limit)
 /** Refuses the upload and discards what has arrived of it. */
 static void fail(struct conn *conn, enum limit limit)
 {
-	http_upload_drop(conn);
+	http_drop_answer(conn);
 	refuse_limit_of(conn, limit);
 }
 
@@ -92,12 +83,17 @@ static void answer(struct conn *conn, const struct blob *blob)
 	http_respond(conn, 201, json, (size_t)len);
 }
 
-static void write_on(struct http_upload *upload)
+/**
+ * Writes the next piece, if it is there. While the disk is behind, nothing more of the body is read.
+ * Returns false if the upload has been refused, and is gone.
+ */
+static bool write_on(struct http_upload *upload)
 {
-	struct conn *conn = upload->conn;
+	struct conn *conn = upload->answer.conn;
 	struct buffer bytes = conn->rx;
+	upload->answer.is_held = upload->is_writing && bytes.len >= PIECE_SIZE;
 	if (upload->is_writing || (bytes.len < PIECE_SIZE && !upload->is_whole)) {
-		return;
+		return true;
 	}
 	size_t len = bytes.len;
 	conn->rx = (struct buffer){0};
@@ -105,36 +101,38 @@ static void write_on(struct http_upload *upload)
 	if (limit != LIMIT_NONE) {
 		buffer_finish(&bytes);
 		fail(conn, limit);
-		return;
+		return false;
 	}
 	upload->is_writing = true;
 	upload->is_last = upload->is_whole;
-	upload->in_flight = len;
+	upload->answer.in_flight = len;
+	return true;
 }
 
 /**
  * Resumes reading. The time during which nothing was read does not count as slowness of the peer.
  */
-static void go_on(struct conn *conn)
+static void go_on(struct http_upload *upload)
 {
+	struct conn *conn = upload->answer.conn;
 	int64_t now = loop_now_ms(conn->server->loop);
-	if (conn->http->upload->held_ms) {
-		conn->message_ms += now - conn->http->upload->held_ms;
+	if (upload->held_ms) {
+		conn->message_ms += now - upload->held_ms;
 		conn->received_ms = now;
-		conn->http->upload->held_ms = 0;
+		upload->held_ms = 0;
 	}
-	write_on(conn->http->upload);
+	write_on(upload);
 	conn_update_flow(conn);
 }
 
 static void handle_written(void *arg, int status)
 {
 	struct http_upload *upload = arg;
-	struct conn *conn = upload->conn;
+	struct conn *conn = upload->answer.conn;
 	upload->is_writing = false;
-	upload->in_flight = 0;
+	upload->answer.in_flight = 0;
 	if (status == 0 && !upload->is_last) {
-		go_on(conn);
+		go_on(upload);
 		return;
 	}
 	if (status == 0) {
@@ -146,9 +144,57 @@ static void handle_written(void *arg, int status)
 			strerror(-status));
 		http_refuse_storage(conn);
 	}
-	http_upload_drop(conn);
+	http_drop_answer(conn);
 	conn_update_flow(conn);
 }
+
+static void upload_take_body(struct answer *answer, const char *bytes, size_t len)
+{
+	struct http_upload *upload = upload_of(answer);
+	struct conn *conn = answer->conn;
+	if (!conn_keep(conn, bytes, len)) {
+		http_drop_answer(conn);
+		http_refuse_limit(conn, 503, LIMIT_receive_size,
+			"too many large requests are being received; send it again in a moment");
+		return;
+	}
+	upload->has_bytes = true;
+	if (write_on(upload) && answer->is_held && !upload->held_ms) {
+		upload->held_ms = loop_now_ms(conn->server->loop);
+	}
+}
+
+/** The token may have ended while the body arrived. */
+static void upload_end_body(struct answer *answer)
+{
+	struct http_upload *upload = upload_of(answer);
+	struct conn *conn = answer->conn;
+	upload->is_whole = true;
+	if (!http_still_may(conn)) {
+		http_drop_answer(conn);
+	} else if (!upload->has_bytes) {
+		http_drop_answer(conn);
+		http_refuse(conn, "bad_request", "the body has no bytes; send the image or file");
+	} else {
+		write_on(upload);
+	}
+}
+
+static void upload_refuse(struct answer *answer, enum answer_end end, const struct refusal *refusal)
+{
+	struct conn *conn = answer->conn;
+	if (end == ANSWER_BROKEN || end == ANSWER_DRAINED) {
+		http_drop_answer(conn);
+		http_refuse_event(conn, refusal);
+	}
+}
+
+static const struct answer_ops upload_ops = {
+	.take_body = upload_take_body,
+	.end_body = upload_end_body,
+	.refuse = upload_refuse,
+	.drop = upload_drop,
+};
 
 void http_post_blob(struct conn *conn, struct session *session)
 {
@@ -160,38 +206,10 @@ void http_post_blob(struct conn *conn, struct session *session)
 		refuse_limit_of(conn, LIMIT_blob_size);
 	} else {
 		struct http_upload *upload = xcalloc(1, sizeof(*upload));
-		upload->conn = conn;
+		http_begin_answer(conn, &upload->answer, &upload_ops);
 		upload->blob = blob_upload_begin(
 			session_channel(session)->log, HIDE_NOTHING, handle_written, upload);
-		conn->http->upload = upload;
 	}
-}
-
-void http_upload_take(struct conn *conn, const char *bytes, size_t len)
-{
-	if (!conn_keep(conn, bytes, len)) {
-		http_upload_drop(conn);
-		http_refuse_limit(conn, 503, LIMIT_receive_size,
-			"too many large requests are being received; send it again in a moment");
-		return;
-	}
-	conn->http->upload->has_bytes = true;
-	write_on(conn->http->upload);
-	if (http_upload_is_behind(conn) && !conn->http->upload->held_ms) {
-		conn->http->upload->held_ms = loop_now_ms(conn->server->loop);
-	}
-}
-
-void http_upload_end(struct conn *conn)
-{
-	struct http_upload *upload = conn->http->upload;
-	upload->is_whole = true;
-	if (!upload->has_bytes) {
-		http_upload_drop(conn);
-		http_refuse(conn, "bad_request", "the body has no bytes; send the image or file");
-		return;
-	}
-	write_on(upload);
 }
 
 /* --- download --- */
@@ -249,11 +267,19 @@ static struct range find_range(const struct conn *conn, uint64_t size)
 	return (struct range){.state = RANGE_GOOD, .from = first, .size = last - first + 1};
 }
 
+/** A blob that is being opened; then its file is the answer (files.c). */
+struct download {
+	struct answer answer;
+	struct blob_opening *opening;
+};
+
 static void handle_opened(void *arg, int fd, const struct blob *blob)
 {
-	struct conn *conn = arg;
+	struct download *download = arg;
+	struct conn *conn = download->answer.conn;
 	struct buffer headers = {0};
-	conn->http->opening = NULL;
+	http_detach_answer(&download->answer);
+	free(download);
 	if (fd == -EBADMSG) {
 		http_refuse(conn, "blob_damaged", BLOB_DAMAGED);
 		return;
@@ -288,16 +314,19 @@ static void handle_opened(void *arg, int fd, const struct blob *blob)
 	buffer_finish(&headers);
 }
 
-void http_get_blob(struct conn *conn, struct session *session, const char *name)
+static void download_drop(struct answer *answer)
 {
-	conn->http->opening = blob_open(
-		session_channel(session)->log, name, conn_hides(conn), handle_opened, conn);
+	struct download *download = list_entry(answer, struct download, answer);
+	blob_open_cancel(download->opening);
+	free(download);
 }
 
-void http_cancel_blob(struct conn *conn)
+static const struct answer_ops download_ops = {.drop = download_drop};
+
+void http_get_blob(struct conn *conn, struct session *session, const char *name)
 {
-	if (conn->http->opening) {
-		blob_open_cancel(conn->http->opening);
-		conn->http->opening = NULL;
-	}
+	struct download *download = xcalloc(1, sizeof(*download));
+	http_begin_answer(conn, &download->answer, &download_ops);
+	download->opening = blob_open(
+		session_channel(session)->log, name, conn_hides(conn), handle_opened, download);
 }

@@ -14,7 +14,7 @@
 #define PREFIX_MAX    ((size_t)1024) /* bytes */
 
 struct completion {
-	struct conn *conn;
+	struct answer answer;
 	struct agent_dirs_job *job;
 	char *cwd; /* of a new session, once it has been checked; NULL: of an existing session */
 	char *prefix;
@@ -23,16 +23,26 @@ struct completion {
 
 static void completion_free(struct completion *completion)
 {
-	completion->conn->http->completion = NULL;
+	http_detach_answer(&completion->answer);
 	free(completion->cwd);
 	free(completion->prefix);
 	free(completion);
 }
 
+static void completion_drop(struct answer *answer)
+{
+	struct completion *completion = list_entry(answer, struct completion, answer);
+	agent_dirs_cancel(completion->job);
+	answer->conn = NULL;
+	completion_free(completion);
+}
+
+static const struct answer_ops completion_ops = {.drop = completion_drop};
+
 /** Waits for the job; NULL means that too many jobs are waiting, and refuses the request. */
 static void await(struct completion *completion, struct agent_dirs_job *job)
 {
-	struct conn *conn = completion->conn;
+	struct conn *conn = completion->answer.conn;
 	completion->job = job;
 	if (!job) {
 		completion_free(completion);
@@ -75,7 +85,7 @@ static void respond(struct conn *conn, const char *cwd, const struct agent_dirs_
 static void handle_found(void *arg, const struct agent_dirs_found *found)
 {
 	struct completion *completion = arg;
-	struct conn *conn = completion->conn;
+	struct conn *conn = completion->answer.conn;
 	struct session_table *sessions = conn->server->sessions;
 	struct session *session = completion->cwd ? NULL
 						  : session_table_get(sessions, conn->session_id,
@@ -137,16 +147,15 @@ static struct completion *begin(struct conn *conn, const char *const *names)
 		return NULL;
 	}
 	struct completion *completion = xcalloc(1, sizeof(*completion));
-	completion->conn = conn;
 	completion->prefix = xstrdup(prefix);
 	completion->most = most;
-	conn->http->completion = completion;
+	http_begin_answer(conn, &completion->answer, &completion_ops);
 	return completion;
 }
 
 static void look(struct completion *completion, const char *cwd)
 {
-	struct agent_host *agents = completion->conn->server->agents;
+	struct agent_host *agents = completion->answer.conn->server->agents;
 	await(completion,
 		agent_dirs_files(agent_host_dirs(agents), cwd, agent_host_private_dir(agents),
 			completion->prefix, completion->most, handle_found, completion));
@@ -168,7 +177,7 @@ void http_complete_files(struct conn *conn, struct session *session)
 static void handle_checked(void *arg, const struct agent_dirs_found *found)
 {
 	struct completion *completion = arg;
-	struct conn *conn = completion->conn;
+	struct conn *conn = completion->answer.conn;
 	if (found->path) {
 		completion->cwd = xstrdup(found->path);
 		look(completion, completion->cwd);
@@ -207,13 +216,4 @@ void http_complete_new(struct conn *conn)
 	}
 	await(completion, agent_dirs_check(agent_host_dirs(agents), entry->roots,
 				  cwd ? cwd : entry->roots[0], handle_checked, completion));
-}
-
-void http_forget_completion(struct conn *conn)
-{
-	struct completion *completion = conn->http->completion;
-	if (completion) {
-		agent_dirs_cancel(completion->job);
-		completion_free(completion);
-	}
 }

@@ -12,48 +12,47 @@
 
 /* A request that waits until directories have been checked or listed. */
 struct directories_wait {
-	struct conn *conn;
+	struct answer answer;
 	struct agent_dirs_job *job;
 	json_t *json; /* the body, if the request creates a session; else NULL */
 	struct session_request request; /* borrows from `json` */
 	const struct agent_entry *entry;
 };
 
+static void end_wait(struct directories_wait *wait)
+{
+	http_detach_answer(&wait->answer);
+	json_decref(wait->json);
+	free(wait);
+}
+
+static void wait_drop(struct answer *answer)
+{
+	struct directories_wait *wait = list_entry(answer, struct directories_wait, answer);
+	agent_dirs_cancel(wait->job);
+	answer->conn = NULL;
+	end_wait(wait);
+}
+
+static const struct answer_ops wait_ops = {.drop = wait_drop};
+
 static struct directories_wait *begin_wait(struct conn *conn)
 {
 	struct directories_wait *wait = xcalloc(1, sizeof(*wait));
-	wait->conn = conn;
-	conn->http->directories = wait;
+	http_begin_answer(conn, &wait->answer, &wait_ops);
 	return wait;
-}
-
-static void end_wait(struct directories_wait *wait)
-{
-	wait->conn->http->directories = NULL;
-	json_decref(wait->json);
-	free(wait);
 }
 
 /** Waits for the job; NULL means that too many jobs are waiting, and refuses the request. */
 static void await(struct directories_wait *wait, struct agent_dirs_job *job)
 {
-	struct conn *conn = wait->conn;
+	struct conn *conn = wait->answer.conn;
 	wait->job = job;
 	if (!job) {
 		end_wait(wait);
 		http_refuse(conn, "server_busy",
 			"too many requests for directories at once; try again in a moment");
 	}
-}
-
-void http_forget_directories(struct conn *conn)
-{
-	struct directories_wait *wait = conn->http->directories;
-	if (wait) {
-		agent_dirs_cancel(wait->job);
-		end_wait(wait);
-	}
-	http_forget_completion(conn);
 }
 
 /* --- creating a session --- */
@@ -185,7 +184,7 @@ static void refuse_directory(struct conn *conn, const struct agent_entry *entry)
 static void handle_checked(void *arg, const struct agent_dirs_found *found)
 {
 	struct directories_wait *wait = arg;
-	struct conn *conn = wait->conn;
+	struct conn *conn = wait->answer.conn;
 	if (!http_may(conn, RIGHT_CREATE)) {
 		/* http_may() has refused. */
 	} else if (found->path) {
@@ -274,7 +273,7 @@ void http_get_agents(struct conn *conn)
 static void handle_listed(void *arg, const struct agent_dirs_found *found)
 {
 	struct directories_wait *wait = arg;
-	struct conn *conn = wait->conn;
+	struct conn *conn = wait->answer.conn;
 	struct buffer body = {0};
 	end_wait(wait);
 	if (!http_may(conn, RIGHT_CREATE)) {

@@ -19,6 +19,7 @@
 #include <sys/random.h>
 
 struct ds_read {
+	struct answer answer;
 	enum { DS_PAGE, DS_POLL, DS_STREAM } mode;
 	struct ds_offset offset;
 	enum event_format format;
@@ -26,6 +27,12 @@ struct ds_read {
 	struct observer *observer; /* of a page or a poll; NULL until it loads */
 	bool is_over; /* it has been answered */
 };
+
+/** The read that the connection's request is answered with. */
+static struct ds_read *read_of(const struct conn *conn)
+{
+	return list_entry(conn->http->answer, struct ds_read, answer);
+}
 
 /** What a stream last told its client: conn.state. */
 struct ds_stream {
@@ -75,7 +82,7 @@ static void append_position(
 
 static void respond_page(struct conn *conn, const char *json, size_t len, uint64_t first)
 {
-	struct ds_read *read = conn->http->ds;
+	struct ds_read *read = read_of(conn);
 	struct buffer headers = {0};
 	struct buffer packed = {0};
 	char etag[120];
@@ -153,19 +160,19 @@ static const struct encoder read_encoder = {
 static bool read_is_writable(void *socket)
 {
 	const struct conn *conn = socket;
-	return !conn->http->ds->is_over;
+	return !read_of(conn)->is_over;
 }
 
 static void end_read(struct conn *conn)
 {
-	conn->http->ds->is_over = true;
+	read_of(conn)->is_over = true;
 	conn_set_deadline(conn, DEADLINE_NONE, 0);
 }
 
 static void read_write(void *socket, struct frame *frame)
 {
 	struct conn *conn = socket;
-	struct ds_read *read = conn->http->ds;
+	struct ds_read *read = read_of(conn);
 	size_t len = frame_len(frame);
 	if (read->is_over || (read->mode == DS_POLL && !len)) {
 		return;
@@ -182,7 +189,7 @@ static void read_want_writable(void *socket)
 static void read_close(void *socket, unsigned code, const char *reason)
 {
 	struct conn *conn = socket;
-	if (conn->http->ds->is_over) {
+	if (read_of(conn)->is_over) {
 		return;
 	}
 	end_read(conn);
@@ -206,26 +213,19 @@ static const struct observer_socket_ops read_ops = {
 	.close = read_close,
 };
 
-void http_ds_forget(struct conn *conn)
+static void read_drop(struct answer *answer)
 {
-	struct ds_read *read = conn->http ? conn->http->ds : NULL;
-	if (read) {
-		if (read->observer) {
-			metrics_add(conn->server->metrics, METRIC_OBSERVERS_DS, (uint64_t)-1);
-		}
-		observer_destroy(read->observer);
-		free(read);
-		conn->http->ds = NULL;
-	}
+	struct ds_read *read = list_entry(answer, struct ds_read, answer);
+	metrics_add(answer->conn->server->metrics, METRIC_OBSERVERS_DS, (uint64_t)-1);
+	observer_destroy(read->observer);
+	free(read);
 }
 
-void http_ds_time_out(struct conn *conn)
+static void read_time_out(struct answer *answer)
 {
-	struct ds_read *read = conn->http->ds;
+	struct conn *conn = answer->conn;
+	const struct ds_read *read = read_of(conn);
 	struct buffer headers = {0};
-	if (http_raw_time_out(conn)) {
-		return;
-	}
 	end_read(conn);
 	buffer_append_str(&headers, DS_HEADERS);
 	append_position(conn, &headers, observer_cursor(read->observer), true);
@@ -235,31 +235,32 @@ void http_ds_time_out(struct conn *conn)
 	buffer_finish(&headers);
 }
 
-bool http_ds_polls(struct conn *conn)
+static bool read_polls(struct answer *answer)
 {
-	const struct ds_read *read = conn->http->ds;
-	if (conn->http->raw) {
-		return http_raw_polls(conn);
-	}
-	bool polls = read && read->mode == DS_POLL && !read->is_over;
+	const struct conn *conn = answer->conn;
+	const struct ds_read *read = read_of(conn);
+	bool polls = read->mode == DS_POLL && !read->is_over;
 	if (polls && conn->in.len && channel_of(conn) && !conn->is_dead) {
-		http_ds_time_out(conn);
+		read_time_out(answer);
 	}
 	return polls && !read->is_over;
 }
 
-bool http_ds_refuse(struct conn *conn, const char *code, const char *message)
+static void read_refuse(struct answer *answer, enum answer_end end, const struct refusal *refusal)
 {
-	if (conn->http->raw) {
-		return http_raw_refuse(conn, code, message);
+	struct conn *conn = answer->conn;
+	if ((end == ANSWER_DENIED || end == ANSWER_DRAINED) && !read_of(conn)->is_over) {
+		end_read(conn);
+		http_refuse(conn, refusal->code, refusal->message);
 	}
-	if (!conn->http->ds || conn->http->ds->is_over) {
-		return false;
-	}
-	end_read(conn);
-	http_refuse(conn, code, message);
-	return true;
 }
+
+static const struct answer_ops read_answer_ops = {
+	.polls = read_polls,
+	.time_out = read_time_out,
+	.refuse = read_refuse,
+	.drop = read_drop,
+};
 
 /* --- streams of server-sent events --- */
 
@@ -462,7 +463,7 @@ static void begin_read(struct conn *conn, struct ds_read *read, const struct loa
 	if (read->mode == DS_POLL) {
 		conn_set_deadline(conn, DEADLINE_POLL, conn->server->limits->poll_ms);
 	}
-	conn->http->ds = read;
+	http_begin_answer(conn, &read->answer, &read_answer_ops);
 	read->observer = observe(conn, read, &read_ops, "");
 	observer_load(read->observer, load);
 }

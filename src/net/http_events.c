@@ -10,68 +10,91 @@
 
 /* --- reading --- */
 
-static void respond_page(struct conn *conn, struct event **events, size_t count)
+/** A page that is being read, or waits for its turn. */
+struct page_answer {
+	struct answer answer;
+	struct load_request load;
+	struct load_plan plan;
+	enum event_format format;
+	struct log_read *read; /* NULL: none is running */
+	struct event **events; /* NULL: not read yet */
+	size_t count;
+};
+
+static void page_drop(struct answer *answer)
 {
-	struct loaded_frame page;
-	load_page_fill(session_channel(conn->session), &conn->http->plan, events, count, &page);
-	page.format = conn->http->format;
-	page.hide = conn_hides(conn);
-	struct buffer body = {0};
-	frames_append_loaded(&body, &page);
-	metrics_add(conn->server->metrics, METRIC_EVENTS_DELIVERED, count);
-	http_respond_page(conn, &body);
-	buffer_finish(&body);
+	struct page_answer *page = list_entry(answer, struct page_answer, answer);
+	if (page->read) {
+		log_read_cancel(page->read);
+	}
+	for (size_t i = 0; i < page->count; i++) {
+		event_unref(page->events[i]);
+	}
+	free(page->events);
+	free(page);
 }
 
-void http_drop_page(struct conn *conn)
+static const struct answer_ops page_ops = {.drop = page_drop};
+
+/** The page that the connection's request is answered with. */
+static struct page_answer *page_of(const struct conn *conn)
 {
-	struct http_exchange *http = conn->http;
-	for (size_t i = 0; i < http->page_count; i++) {
-		event_unref(http->page[i]);
-	}
-	free(http->page);
-	http->page = NULL;
-	http->page_count = 0;
+	return list_entry(conn->http->answer, struct page_answer, answer);
+}
+
+static void respond_page(struct conn *conn, const struct page_answer *page)
+{
+	struct loaded_frame loaded;
+	load_page_fill(
+		session_channel(conn->session), &page->plan, page->events, page->count, &loaded);
+	loaded.format = page->format;
+	loaded.hide = conn_hides(conn);
+	struct buffer body = {0};
+	frames_append_loaded(&body, &loaded);
+	metrics_add(conn->server->metrics, METRIC_EVENTS_DELIVERED, page->count);
+	http_respond_page(conn, &body);
+	buffer_finish(&body);
 }
 
 /** Answers with the page that was read. */
 static void serve_page(struct conn *conn)
 {
 	if (conn->session) {
-		respond_page(conn, conn->http->page, conn->http->page_count);
+		respond_page(conn, page_of(conn));
 	} else {
 		http_refuse_lost(conn);
 	}
-	http_drop_page(conn);
+	http_drop_answer(conn);
 }
 
-static void keep_page(struct conn *conn, struct event **events, size_t count)
+static void keep_page(struct page_answer *page, struct event **events, size_t count)
 {
-	conn->http->page = xcalloc(count, sizeof(struct event *));
-	conn->http->page_count = count;
-	memcpy(conn->http->page, events, count * sizeof(struct event *));
+	page->events = xcalloc(count, sizeof(struct event *));
+	page->count = count;
+	memcpy(page->events, events, count * sizeof(struct event *));
 }
 
-static void load_page(struct conn *conn);
+static void read_again(struct page_answer *page);
 
 /** Whether the events that were to be read have been pruned meanwhile. */
-static bool is_behind(const struct conn *conn)
+static bool is_behind(const struct page_answer *page)
 {
-	const struct channel *channel = session_channel(conn->session);
-	return conn->http->plan.from < session_log_first_seq(channel->log);
+	const struct channel *channel = session_channel(page->answer.conn->session);
+	return page->plan.from < session_log_first_seq(channel->log);
 }
 
 static void handle_read(void *arg, int status, struct event **events, size_t count)
 {
-	struct conn *conn = arg;
-	conn->http->read = NULL;
+	struct page_answer *page = arg;
+	struct conn *conn = page->answer.conn;
+	page->read = NULL;
 	if (status == 0) {
-		keep_page(conn, events, count);
+		keep_page(page, events, count);
 		http_in_turn(conn, serve_page);
 	} else if (!conn->session) {
 		http_refuse_lost(conn);
-	} else if (is_behind(conn)) {
-		load_page(conn); /* as if the request had come now */
+	} else if (is_behind(page)) {
+		read_again(page); /* as if the request had come now */
 	} else {
 		struct refusal refusal = {0};
 		refuse_events_read(&refusal, session_channel(conn->session)->log);
@@ -79,39 +102,54 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 	}
 }
 
-static void load_page(struct conn *conn)
+static void make_plan(struct page_answer *page)
 {
-	const struct load_request *load = &conn->http->load;
+	const struct channel *channel = session_channel(page->answer.conn->session);
+	struct session_log *log = channel->log;
+	page->plan = load_plan_make(
+		&page->load, session_log_epoch(log), session_log_first_seq(log), channel->max_seq);
+}
+
+/** Reads what the plan says. The page may be answered then, and gone. */
+static void read_page(struct page_answer *page)
+{
+	struct conn *conn = page->answer.conn;
 	struct channel *channel = session_channel(conn->session);
 	struct session_log *log = channel->log;
-	conn->http->plan = load_plan_make(
-		load, session_log_epoch(log), session_log_first_seq(log), channel->max_seq);
-	struct log_page page = load_plan_page(&conn->http->plan, load->limit, channel);
-	page.format = conn->http->format;
-	page.gaps = load->gaps;
-	size_t want = page.to >= page.from ? (size_t)(page.to - page.from + 1) : 0;
+	struct log_page wanted = load_plan_page(&page->plan, page->load.limit, channel);
+	wanted.format = page->format;
+	wanted.gaps = page->load.gaps;
+	size_t want = wanted.to >= wanted.from ? (size_t)(wanted.to - wanted.from + 1) : 0;
 	struct event **hot = xcalloc(want, sizeof(struct event *));
-	size_t n = want ? session_log_get_hot(log, &page, hot) : 0;
+	size_t n = want ? session_log_get_hot(log, &wanted, hot) : 0;
 	if (n || !want) {
-		keep_page(conn, hot, n);
+		keep_page(page, hot, n);
 		serve_page(conn);
 	} else {
-		conn->http->read = session_log_read(log, &page, handle_read, conn);
-		if (!conn->http->read) {
-			handle_read(conn, -EBADMSG, NULL, 0);
+		page->read = session_log_read(log, &wanted, handle_read, page);
+		if (!page->read) {
+			handle_read(page, -EBADMSG, NULL, 0);
 		}
 	}
 	free(hot);
 }
 
+static void read_again(struct page_answer *page)
+{
+	make_plan(page);
+	read_page(page);
+}
+
 static void serve_events(struct conn *conn)
 {
+	struct page_answer *page = page_of(conn);
 	if (!conn->session) {
 		http_refuse_lost(conn);
 		return;
 	}
-	load_page(conn);
-	load_count(conn->server->metrics, &conn->http->load, &conn->http->plan);
+	make_plan(page);
+	load_count(conn->server->metrics, &page->load, &page->plan);
+	read_page(page);
 }
 
 void http_get_events(struct conn *conn, struct session *session)
@@ -123,10 +161,12 @@ void http_get_events(struct conn *conn, struct session *session)
 	char format[QUERY_VALUE_MAX];
 	char gaps[QUERY_VALUE_MAX];
 	struct refusal refusal = {0};
+	struct load_request load = {0};
+	enum event_format as;
 	const char *bad = query_check(conn, (const char *const[]){"after_seq", "before_seq",
 						    "limit", "epoch", "format", "gaps", NULL});
 	const char *wanted = query_get(conn, "format", format, sizeof(format));
-	if (!bad && query_format(wanted, FORMAT_HTML, &conn->http->format) < 0) {
+	if (!bad && query_format(wanted, FORMAT_HTML, &as) < 0) {
 		bad = "format must be html, markdown or both";
 	}
 	if (bad) {
@@ -137,11 +177,15 @@ void http_get_events(struct conn *conn, struct session *session)
 		    query_get(conn, "before_seq", before, sizeof(before)),
 		    query_get(conn, "limit", limit, sizeof(limit)),
 		    query_get(conn, "epoch", epoch, sizeof(epoch)),
-		    query_get(conn, "gaps", gaps, sizeof(gaps)), conn->server->limits,
-		    &conn->http->load, &refusal) < 0) {
+		    query_get(conn, "gaps", gaps, sizeof(gaps)), conn->server->limits, &load,
+		    &refusal) < 0) {
 		http_refuse_event(conn, &refusal);
 		return;
 	}
+	struct page_answer *page = xcalloc(1, sizeof(*page));
+	page->load = load;
+	page->format = as;
+	http_begin_answer(conn, &page->answer, &page_ops);
 	conn_hold_session(conn, session);
 	http_in_turn(conn, serve_events);
 }

@@ -18,7 +18,7 @@
 #define ANSWER_HEAD_MAX ((size_t)64 * 1024)
 
 struct http_forward {
-	struct conn *conn;
+	struct answer answer;
 	struct node_link *link; /* NULL: it has ended */
 	char *address; /* of the other node */
 	bool is_connected;
@@ -32,6 +32,11 @@ struct http_forward {
 	int64_t heard_ms; /* when the client was last seen to take something */
 	int64_t spoken_ms; /* when something was last passed on to the client */
 };
+
+static struct http_forward *forward_of(struct answer *answer)
+{
+	return list_entry(answer, struct http_forward, answer);
+}
 
 static int64_t now_ms(const struct conn *conn)
 {
@@ -62,7 +67,7 @@ static void append_fields(struct buffer *out, const struct http_head *head)
 
 static void send_head(struct http_forward *forward)
 {
-	struct conn *conn = forward->conn;
+	struct conn *conn = forward->answer.conn;
 	const struct http_framing *framing = &conn->http->framing;
 	const char *method = http_method_name(conn->http->method);
 	char *target = http_copy_target(conn->http->head);
@@ -89,14 +94,15 @@ static void send_head(struct http_forward *forward)
 static void hold_if_choked(struct http_forward *forward)
 {
 	if (node_link_is_choked(forward->link)) {
-		forward->conn->is_parked = true;
-		conn_update_flow(forward->conn);
+		forward->answer.conn->is_parked = true;
+		conn_update_flow(forward->answer.conn);
 	}
 }
 
-void http_forward_take(struct conn *conn, const char *bytes, size_t len)
+static void forward_take_body(struct answer *answer, const char *bytes, size_t len)
 {
-	struct http_forward *forward = conn->http->forward;
+	struct http_forward *forward = forward_of(answer);
+	const struct conn *conn = answer->conn;
 	if (!forward->link || !len) {
 		return;
 	}
@@ -119,9 +125,10 @@ static void begin_stream(struct conn *conn)
 	conn_update_flow(conn);
 }
 
-void http_forward_end(struct conn *conn)
+static void forward_end_body(struct answer *answer)
 {
-	struct http_forward *forward = conn->http->forward;
+	struct http_forward *forward = forward_of(answer);
+	struct conn *conn = answer->conn;
 	if (forward->link && conn->http->framing.body == HTTP_BODY_CHUNKED) {
 		node_link_write(forward->link, "0\r\n\r\n", 5);
 	}
@@ -132,33 +139,22 @@ void http_forward_end(struct conn *conn)
 
 /* --- the end --- */
 
-void http_forward_drop(struct conn *conn)
+static void forward_drop(struct answer *answer)
 {
-	struct http_forward *forward = conn->http ? conn->http->forward : NULL;
-	if (forward) {
-		conn->http->forward = NULL;
-		conn->is_parked = false;
-		place_wait_cancel(&conn->place_wait);
-		node_link_leave(forward->link);
-		buffer_finish(&forward->head);
-		free(forward->address);
-		free(forward);
-	}
-}
-
-void http_forward_cut(struct conn *conn)
-{
-	struct http_forward *forward = conn->http->forward;
-	if (forward && forward->is_answering) {
-		conn_kill(conn);
-	}
-	http_forward_drop(conn);
+	struct http_forward *forward = forward_of(answer);
+	struct conn *conn = answer->conn;
+	conn->is_parked = false;
+	place_wait_cancel(&conn->place_wait);
+	node_link_leave(forward->link);
+	buffer_finish(&forward->head);
+	free(forward->address);
+	free(forward);
 }
 
 /** The answer is complete. */
 static void finish(struct conn *conn)
 {
-	http_forward_drop(conn);
+	http_drop_answer(conn);
 	conn->http->is_answered = true;
 	if (sock_is_choked(&conn->sock)) {
 		http_expect_taken(conn, conn->sock.kept);
@@ -167,10 +163,11 @@ static void finish(struct conn *conn)
 }
 
 /** Refuses the request, because no answer will come. */
-static void refuse_lost(struct conn *conn)
+static void refuse_lost(struct http_forward *forward)
 {
-	bool was_connected = conn->http->forward->is_connected;
-	http_forward_drop(conn);
+	struct conn *conn = forward->answer.conn;
+	bool was_connected = forward->is_connected;
+	http_drop_answer(conn);
 	http_refuse(conn, "owner_unreachable", OWNER_UNREACHABLE);
 	if (was_connected) {
 		conn_resume(conn);
@@ -181,13 +178,13 @@ static void refuse_lost(struct conn *conn)
 
 static void fail(struct http_forward *forward, const char *why)
 {
-	struct conn *conn = forward->conn;
+	struct conn *conn = forward->answer.conn;
 	metrics_add(conn->server->metrics, METRIC_NODE_FAILURES, 1);
 	node_warn(conn->server, forward->address, why);
 	if (forward->is_answering) {
 		conn_kill(conn); /* so that the client sees that the answer is incomplete */
 	} else {
-		refuse_lost(conn);
+		refuse_lost(forward);
 	}
 }
 
@@ -195,11 +192,11 @@ static void end(struct http_forward *forward, const char *why)
 {
 	node_link_leave(forward->link);
 	forward->link = NULL;
-	if (forward->conn->is_dead) {
+	if (forward->answer.conn->is_dead) {
 		return;
 	}
 	if (forward->is_answering && !forward->has_length) {
-		finish(forward->conn);
+		finish(forward->answer.conn);
 	} else {
 		fail(forward, why);
 	}
@@ -216,7 +213,7 @@ static void handle_place(
 	struct place_wait *wait, int status, enum session_place place, const char *address)
 {
 	struct conn *conn = list_entry(wait, struct conn, place_wait);
-	struct http_forward *forward = conn->http->forward;
+	struct http_forward *forward = forward_of(conn->http->answer);
 	bool is_same = place == PLACE_ELSEWHERE && strcmp(address, forward->address) == 0;
 	if (status == 0 && !is_same) {
 		end(forward, "it no longer has the session");
@@ -229,7 +226,7 @@ static void handle_place(
  */
 static void ask_if_silent(struct http_forward *forward)
 {
-	struct conn *conn = forward->conn;
+	struct conn *conn = forward->answer.conn;
 	const struct limits *limits = conn->server->limits;
 	int64_t most = limits->node_silence_ms + (forward->is_answering ? limits->comment_ms : 0);
 	if (forward->is_connected && forward->link && !sock_is_choked(&conn->sock) &&
@@ -277,7 +274,7 @@ static bool may_be_overtaken(const struct conn *conn, unsigned status)
 static void make_head(
 	struct http_forward *forward, unsigned status, const char *end, struct buffer *out)
 {
-	struct conn *conn = forward->conn;
+	struct conn *conn = forward->answer.conn;
 	const char *at = forward->head.data;
 	const char *line;
 	size_t len;
@@ -309,7 +306,7 @@ static void make_head(
 /** Takes the complete head of the answer, up to `end`. Returns false if the request has failed. */
 static bool take_answer(struct http_forward *forward, const char *end)
 {
-	struct conn *conn = forward->conn;
+	struct conn *conn = forward->answer.conn;
 	struct buffer out = {0};
 	unsigned status = 0;
 	bool is_good = sscanf(forward->head.data, "HTTP/1.1 %3u ", &status) == 1 && status >= 200 &&
@@ -332,7 +329,7 @@ static bool take_answer(struct http_forward *forward, const char *end)
 
 static void pass_back(struct http_forward *forward, const char *bytes, size_t len)
 {
-	struct conn *conn = forward->conn;
+	struct conn *conn = forward->answer.conn;
 	size_t n = forward->has_length && forward->left < len ? (size_t)forward->left : len;
 	if (n) {
 		conn_put(conn, bytes, n);
@@ -350,10 +347,10 @@ static void pass_back(struct http_forward *forward, const char *bytes, size_t le
 static void handle_received(void *owner, char *bytes, size_t len)
 {
 	struct http_forward *forward = owner;
-	if (forward->conn->is_dead) {
+	if (forward->answer.conn->is_dead) {
 		return;
 	}
-	forward->answered_ms = now_ms(forward->conn);
+	forward->answered_ms = now_ms(forward->answer.conn);
 	if (forward->is_answering) {
 		pass_back(forward, bytes, len);
 		return;
@@ -371,9 +368,9 @@ static void handle_received(void *owner, char *bytes, size_t len)
 	}
 }
 
-void http_forward_writable(struct conn *conn)
+static void forward_writable(struct answer *answer)
 {
-	struct http_forward *forward = conn->http->forward;
+	const struct http_forward *forward = forward_of(answer);
 	if (forward->link && forward->is_connected) {
 		node_link_pause(forward->link, false);
 	}
@@ -385,17 +382,17 @@ static void handle_connected(void *owner)
 {
 	struct http_forward *forward = owner;
 	forward->is_connected = true;
-	forward->answered_ms = now_ms(forward->conn);
-	if (!forward->conn->is_dead) {
+	forward->answered_ms = now_ms(forward->answer.conn);
+	if (!forward->answer.conn->is_dead) {
 		send_head(forward);
-		http_go_on(forward->conn);
+		http_go_on(forward->answer.conn);
 	}
 }
 
 static void handle_writable(void *owner)
 {
 	struct http_forward *forward = owner;
-	struct conn *conn = forward->conn;
+	struct conn *conn = forward->answer.conn;
 	if (conn->is_parked && !conn->is_dead) {
 		conn->is_parked = false;
 		conn_resume(conn);
@@ -409,27 +406,14 @@ static const struct node_link_ops link_ops = {
 	.ended = handle_ended,
 };
 
-void http_forward(struct conn *conn, const char *address)
-{
-	struct http_forward *forward = xcalloc(1, sizeof(*forward));
-	forward->conn = conn;
-	forward->address = xstrdup(address);
-	conn->http->forward = forward;
-	metrics_add(conn->server->metrics, METRIC_NODE_REQUESTS, 1);
-	forward->link = node_link_open(conn->server, address, &link_ops, forward);
-	if (!forward->link) {
-		http_forward_drop(conn);
-		http_refuse_limit(conn, 503, LIMIT_node_sockets,
-			"too many requests are passed on to other nodes; try again in a moment");
-		http_go_on(conn);
-	}
-}
+/* --- the answer's operations --- */
 
 /* A client that has vanished is recognized by taking nothing of what is sent to it. */
-void http_forward_sweep(struct conn *conn)
+static void forward_sweep(struct answer *answer)
 {
+	struct http_forward *forward = forward_of(answer);
+	struct conn *conn = answer->conn;
 	const struct limits *limits = conn->server->limits;
-	struct http_forward *forward = conn->http->forward;
 	uint64_t taken = sock_taken(&conn->sock);
 	if (taken != forward->taken || !taken || forward->spoken_ms <= forward->heard_ms) {
 		forward->taken = taken;
@@ -441,14 +425,58 @@ void http_forward_sweep(struct conn *conn)
 	ask_if_silent(forward);
 }
 
-void http_forward_drain(struct conn *conn)
+/** The server shuts down: an answer that has begun goes on, if its end is known. */
+static void drain(struct http_forward *forward, const struct refusal *refusal)
 {
-	struct http_forward *forward = conn->http->forward;
+	struct conn *conn = forward->answer.conn;
 	if (forward->is_answering && !forward->has_length) {
 		finish(conn);
 	} else if (!forward->is_answering && conn->phase == PHASE_BODY) {
-		http_forward_drop(conn);
-		http_refuse(conn, "shutting_down", SHUTTING_DOWN);
+		http_drop_answer(conn);
+		http_refuse_event(conn, refusal);
 		conn_resume(conn);
+	}
+}
+
+/** An answer that has begun is cut off, so that the client sees that it is incomplete. */
+static void forward_refuse(
+	struct answer *answer, enum answer_end end, const struct refusal *refusal)
+{
+	struct conn *conn = answer->conn;
+	if (end == ANSWER_DRAINED) {
+		drain(forward_of(answer), refusal);
+		return;
+	}
+	bool is_broken = end == ANSWER_BROKEN;
+	if (end == ANSWER_DENIED || (is_broken && forward_of(answer)->is_answering)) {
+		conn_kill(conn);
+	}
+	if (is_broken) {
+		http_drop_answer(conn);
+		http_refuse_event(conn, refusal);
+	}
+}
+
+static const struct answer_ops forward_ops = {
+	.take_body = forward_take_body,
+	.end_body = forward_end_body,
+	.writable = forward_writable,
+	.sweep = forward_sweep,
+	.refuse = forward_refuse,
+	.drop = forward_drop,
+};
+
+void http_forward(struct conn *conn, const char *address)
+{
+	struct http_forward *forward = xcalloc(1, sizeof(*forward));
+	forward->address = xstrdup(address);
+	http_begin_answer(conn, &forward->answer, &forward_ops);
+	metrics_add(conn->server->metrics, METRIC_NODE_REQUESTS, 1);
+	forward->link = node_link_open(conn->server, address, &link_ops, forward);
+	if (!forward->link) {
+		http_drop_answer(conn);
+		http_refuse_limit(conn, 503, LIMIT_node_sockets,
+			"too many requests are passed on to other nodes; try again in a moment");
+		http_go_on(conn);
 	}
 }

@@ -29,6 +29,19 @@ void http_in_turn(struct conn *conn, void (*serve)(struct conn *conn));
 void http_end_unfinished(struct conn *conn, unsigned status, enum limit limit, const char *message);
 /** Sets the deadline by which the peer must have taken `size` bytes of an answer. */
 void http_expect_taken(struct conn *conn, uint64_t size);
+/** Makes this the answer to the current request, which has none yet. */
+void http_begin_answer(struct conn *conn, struct answer *answer, const struct answer_ops *ops);
+/**
+ * The answer is over, or nobody waits for it: cancels its turn and calls `drop`. Does nothing if
+ * there is none.
+ */
+void http_drop_answer(struct conn *conn);
+/** Detaches the answer from its exchange, if it still has one, without calling `drop`. */
+void http_detach_answer(struct answer *answer);
+/** The exchange's answer if it is of this kind, else NULL; also if the connection is a socket. */
+struct answer *http_answer_of(const struct conn *conn, const struct answer_ops *ops);
+/** Ends the answer early, if there is one that ends for this reason. */
+void http_refuse_answer(struct conn *conn, enum answer_end end, const struct refusal *refusal);
 /** For a new connection. */
 struct http_exchange *http_create(struct conn *conn);
 /** Frees conn.http: the connection is gone, or becomes a WebSocket or an event stream. */
@@ -159,10 +172,6 @@ void http_get_file(struct conn *conn);
 /** Sends a part of an open file; `headers` includes the content type. Takes ownership of `fd`. */
 void http_send_opened(struct conn *conn, unsigned status, const char *headers, int fd,
 	uint64_t from, uint64_t size);
-/** Sends more of the answer's file. */
-void http_send_more_file(struct conn *conn);
-/** Cancels reading the answer's file, if there is one. */
-void http_cancel_file(struct conn *conn);
 
 /* http_api.c */
 #define NOTHING_HERE    "there is nothing at this address"
@@ -174,16 +183,6 @@ void http_cancel_file(struct conn *conn);
 void http_append_session(
 	const struct conn *conn, struct buffer *out, const struct session *session);
 
-/* http_ds.c */
-/** Frees the read of a page or a long poll, if there is one. */
-void http_ds_forget(struct conn *conn);
-/** Whether a long poll is waiting. Ends it first if the client has sent its next request. */
-bool http_ds_polls(struct conn *conn);
-/** Ends a long poll without news. */
-void http_ds_time_out(struct conn *conn);
-/** Refuses a page or a long poll that is not answered yet. Returns false if there is none. */
-bool http_ds_refuse(struct conn *conn, const char *code, const char *message);
-
 /* http_raw.c */
 /*
  * Sent with all bytes that may come from others: agents, producers, whoever writes to a raw stream.
@@ -194,13 +193,6 @@ bool http_ds_refuse(struct conn *conn, const char *code, const char *message);
 	"content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox\r\n"
 /* The same where no page plays or shows it inline. */
 #define FILE_OF_OTHERS CONTENT_OF_OTHERS "content-disposition: attachment\r\n"
-/** Frees the state of a request about a raw stream, if there is one, and cancels its waits. */
-void http_raw_forget(struct conn *conn);
-/** The raw streams' part of http_ds_polls(), http_ds_time_out() and http_ds_refuse(). */
-bool http_raw_polls(struct conn *conn);
-/** Returns false if the request is not about a raw stream. */
-bool http_raw_time_out(struct conn *conn);
-bool http_raw_refuse(struct conn *conn, const char *code, const char *message);
 
 /* http_create.c */
 /** POST /api/sessions. */
@@ -209,36 +201,20 @@ void http_create_session(struct conn *conn);
 void http_get_agents(struct conn *conn);
 /** GET /api/directories: the directories that a session can have and that begin with `path`. */
 void http_get_directories(struct conn *conn);
-/** Cancels the request's look-ups of directories and of files, if there are any. */
-void http_forget_directories(struct conn *conn);
 
 /* http_complete.c */
 /** GET /api/files: completes a path for a session that does not exist yet. */
 void http_complete_new(struct conn *conn);
 /** GET /api/sessions/{id}/files: completes a path that somebody types. */
 void http_complete_files(struct conn *conn, struct session *session);
-/** Cancels the look-up of files, if there is one. */
-void http_forget_completion(struct conn *conn);
 
 /* http_blob.c */
 /** Begins an upload, before its body has arrived. Refuses a request that has no body. */
 void http_post_blob(struct conn *conn, struct session *session);
-void http_upload_take(struct conn *conn, const char *bytes, size_t len);
-void http_upload_end(struct conn *conn);
-/** Ends the upload and discards what is unfinished of it. Does nothing if there is none. */
-void http_upload_drop(struct conn *conn);
-/** Whether the disk is behind, so that nothing more of the body is read for now. */
-bool http_upload_is_behind(const struct conn *conn);
-/** Bytes of the upload that are being written to disk. */
-size_t http_upload_in_flight(const struct conn *conn);
 void http_get_blob(struct conn *conn, struct session *session, const char *name);
-/** Cancels opening a blob for an answer. Does nothing if there is none. */
-void http_cancel_blob(struct conn *conn);
 
 /* http_events.c */
 void http_get_events(struct conn *conn, struct session *session);
-/** Drops the events that were read for a page. */
-void http_drop_page(struct conn *conn);
 /** `session` is NULL if it does not exist. */
 void http_post_events(struct conn *conn, struct session *session);
 void http_post_snapshot(struct conn *conn, struct session *session);
@@ -248,25 +224,23 @@ void http_post_snapshot(struct conn *conn, struct session *session);
 void http_route_login(struct conn *conn);
 /** Reads both halves of the request's login: cookie and header. Returns false if one is missing. */
 bool http_login_halves(struct conn *conn, struct login_cookie *cookie, char half[LOGIN_HALF_SIZE]);
+struct login_answer;
 /**
- * Creates the state of an answer that waits for the disk. It is the argument of the callback, which
- * frees it.
+ * Creates an answer that waits for the disk. It is the argument of the callback, which frees it.
  */
 struct login_answer *http_await(struct conn *conn);
+/** Frees it instead: no callback will come. */
+void http_await_nothing(struct login_answer *answer);
 /** Such a callback: answers 204 when the change is durable, or refuses with storage_failed. */
 void http_answer_kept(void *arg, int status);
 /* http_push.c */
 void http_route_push(struct conn *conn);
 /** POST /api/tokens/revoke. */
 void http_revoke(struct conn *conn);
-/** Detaches the connection from the answer that waits for the disk, if there is one. */
-void http_forget_login(struct conn *conn);
 
 /* http_metrics.c */
 /** GET /metrics. */
 void http_get_metrics(struct conn *conn);
-/** Detaches the connection from the answer that is being made, if there is one. */
-void http_forget_metrics(struct conn *conn);
 
 /* http_queue.c */
 /** GET /api/sessions/{id}/queue: the prompts that wait for their turn. */
@@ -275,8 +249,6 @@ void http_get_queue(struct conn *conn, struct session *session);
 /* http_search.c */
 /** Searches a session or, if it is NULL, all sessions that the token can see. */
 void http_search(struct conn *conn, struct session *session);
-/** Cancels the request's search, if there is one. */
-void http_forget_search(struct conn *conn);
 /** Detaches the searches that still run on the thread pool from the server, which is going away. */
 void server_forget_searches(struct server *server);
 
@@ -315,12 +287,6 @@ void http_drain_sse(struct conn *conn);
 /** Whether the body is events, one on each line. */
 bool http_is_stream(const struct conn *conn);
 void http_stream_begin(struct conn *conn);
-void http_stream_take(struct conn *conn, const char *bytes, size_t len);
-void http_stream_end(struct conn *conn);
-/** Ends the stream with a refusal; the events taken before it stay. */
-void http_stream_fail(struct conn *conn, const struct refusal *refusal);
-/** Frees the stream, if there is one. */
-void http_stream_finish(struct conn *conn);
 
 /* identity.c */
 /** Whether the sender has the right; refuses the request if not. */

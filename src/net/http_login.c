@@ -19,7 +19,7 @@ static void append_grant(struct buffer *out, const struct grant *grant)
 
 /** An answer that is sent once the login, or another change of access, is durable. */
 struct login_answer {
-	struct conn *conn; /* NULL: it is gone */
+	struct answer answer; /* its connection is NULL if nobody waits for it any more */
 	struct grant *grant;
 	struct login_halves halves;
 	char cookie_name[LOGIN_NAME_SIZE];
@@ -59,12 +59,10 @@ static void append_cookies(
 static void answer_login(void *arg, int status)
 {
 	struct login_answer *answer = arg;
-	struct conn *conn = answer->conn;
+	struct conn *conn = answer->answer.conn;
 	struct buffer headers = {0};
 	struct buffer body = {0};
-	if (conn) {
-		conn->http->login = NULL;
-	}
+	http_detach_answer(&answer->answer);
 	if (conn && status < 0) {
 		http_refuse_storage(conn);
 	} else if (conn) {
@@ -79,21 +77,26 @@ static void answer_login(void *arg, int status)
 	free(answer);
 }
 
-void http_forget_login(struct conn *conn)
+/** The change goes on, and its callback frees the answer. */
+static void login_drop(struct answer *answer)
 {
-	if (conn->http->login) {
-		conn->http->login->conn = NULL;
-		conn->http->login = NULL;
-	}
+	answer->conn = NULL;
 }
+
+static const struct answer_ops login_ops = {.drop = login_drop};
 
 struct login_answer *http_await(struct conn *conn)
 {
 	struct login_answer *answer = xcalloc(1, sizeof(*answer));
-	answer->conn = conn;
+	http_begin_answer(conn, &answer->answer, &login_ops);
 	login_cookie_name(conn, conn->http->head, answer->cookie_name);
-	conn->http->login = answer;
 	return answer;
+}
+
+void http_await_nothing(struct login_answer *answer)
+{
+	http_detach_answer(&answer->answer);
+	free(answer);
 }
 
 /** Reads {"token": string} and, for a share link, "share": true. Returns the token or NULL. */
@@ -175,11 +178,9 @@ static void get_login(struct conn *conn)
 static void answer_logout(void *arg, int status)
 {
 	struct login_answer *answer = arg;
-	struct conn *conn = answer->conn;
+	struct conn *conn = answer->answer.conn;
 	struct buffer headers = {0};
-	if (conn) {
-		conn->http->login = NULL;
-	}
+	http_detach_answer(&answer->answer);
 	if (conn && status < 0) {
 		http_refuse_storage(conn);
 	} else if (conn) {
@@ -210,8 +211,7 @@ static void delete_login(struct conn *conn)
 	struct login_answer *answer = http_await(conn);
 	strcpy(answer->cookie_name, cookie.name);
 	if (!access_logout(conn->server->access, cookie.value, half, answer_logout, answer)) {
-		conn->http->login = NULL;
-		free(answer);
+		http_await_nothing(answer);
 		deny(conn, DENIED_WRONG);
 	}
 }
@@ -219,10 +219,8 @@ static void delete_login(struct conn *conn)
 void http_answer_kept(void *arg, int status)
 {
 	struct login_answer *answer = arg;
-	struct conn *conn = answer->conn;
-	if (conn) {
-		conn->http->login = NULL;
-	}
+	struct conn *conn = answer->answer.conn;
+	http_detach_answer(&answer->answer);
 	if (conn && status < 0) {
 		http_refuse_storage(conn);
 	} else if (conn) {

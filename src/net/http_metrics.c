@@ -9,7 +9,7 @@
 
 struct metrics_job {
 	uv_work_t work; /* first */
-	struct conn *conn; /* NULL: it is gone, or done with the request */
+	struct answer answer; /* its connection is NULL if nobody waits for it any more */
 	struct buffer text;
 };
 
@@ -53,14 +53,22 @@ static void work(uv_work_t *work)
 static void done(uv_work_t *work, int status)
 {
 	struct metrics_job *job = (struct metrics_job *)work;
-	if (job->conn) {
-		job->conn->http->metrics = NULL;
-		http_respond_text(job->conn, "text/plain; version=0.0.4; charset=utf-8",
-			job->text.data, job->text.len);
+	struct conn *conn = job->answer.conn;
+	http_detach_answer(&job->answer);
+	if (conn) {
+		http_respond_text(conn, "text/plain; version=0.0.4; charset=utf-8", job->text.data,
+			job->text.len);
 	}
 	buffer_finish(&job->text);
 	free(job);
 }
+
+static void metrics_drop(struct answer *answer)
+{
+	answer->conn = NULL; /* done() frees it */
+}
+
+static const struct answer_ops metrics_ops = {.drop = metrics_drop};
 
 void http_get_metrics(struct conn *conn)
 {
@@ -72,17 +80,8 @@ void http_get_metrics(struct conn *conn)
 		return;
 	}
 	struct metrics_job *job = xcalloc(1, sizeof(*job));
-	job->conn = conn;
-	conn->http->metrics = job;
+	http_begin_answer(conn, &job->answer, &metrics_ops);
 	look(conn->server);
 	metrics_write(conn->server->metrics, &job->text);
 	uv_queue_work(conn->server->loop, &job->work, work, done);
-}
-
-void http_forget_metrics(struct conn *conn)
-{
-	if (conn->http->metrics) {
-		conn->http->metrics->conn = NULL;
-		conn->http->metrics = NULL;
-	}
 }

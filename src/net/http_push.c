@@ -58,8 +58,7 @@ static void set_push(struct conn *conn, const struct push_subscription *subscrip
 	int r = access_subscribe(conn->server->access, cookie.value, half, subscription,
 		conn->server->limits->push_subscriptions, http_answer_kept, answer);
 	if (r < 0) {
-		http_forget_login(conn);
-		free(answer);
+		http_await_nothing(answer);
 	}
 	if (r == -ENOSPC) {
 		http_refuse_limit(conn, 429, LIMIT_push_subscriptions,

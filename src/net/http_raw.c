@@ -11,22 +11,9 @@
 
 /* --- requests that wait --- */
 
-struct http_raw *raw_begin(struct conn *conn, const char *name)
+static void raw_drop(struct answer *answer)
 {
-	struct http_raw *raw = xcalloc(1, sizeof(*raw));
-	raw->conn = conn;
-	raw->name = xstrdup(name);
-	conn->http->raw = raw;
-	return raw;
-}
-
-void http_raw_forget(struct conn *conn)
-{
-	struct http_raw *raw = conn->http ? conn->http->raw : NULL;
-	if (!raw) {
-		return;
-	}
-	conn->http->raw = NULL;
+	struct http_raw *raw = list_entry(answer, struct http_raw, answer);
 	raw_wait_cancel(&raw->wait);
 	raw_watch_end(&raw->watch);
 	if (raw->read) {
@@ -42,9 +29,10 @@ void http_raw_forget(struct conn *conn)
 	free(raw);
 }
 
-bool http_raw_polls(struct conn *conn)
+static bool raw_polls(struct answer *answer)
 {
-	const struct http_raw *raw = conn->http->raw;
+	struct conn *conn = answer->conn;
+	const struct http_raw *raw = raw_of(conn);
 	bool polls = raw->polls && !raw->is_over;
 	if (polls && conn->in.len && !conn->is_dead) {
 		raw_end_poll(conn);
@@ -52,25 +40,35 @@ bool http_raw_polls(struct conn *conn)
 	return polls && !raw->is_over;
 }
 
-bool http_raw_time_out(struct conn *conn)
+static void raw_time_out(struct answer *answer)
 {
-	if (!conn->http->raw) {
-		return false;
-	}
-	raw_end_poll(conn);
-	return true;
+	raw_end_poll(answer->conn);
 }
 
-bool http_raw_refuse(struct conn *conn, const char *code, const char *message)
+static void raw_refuse(struct answer *answer, enum answer_end end, const struct refusal *refusal)
 {
-	struct http_raw *raw = conn->http->raw;
-	if (!raw->polls || raw->is_over) {
-		return false; /* it is being answered */
+	struct conn *conn = answer->conn;
+	struct http_raw *raw = raw_of(conn);
+	if ((end == ANSWER_DENIED || end == ANSWER_DRAINED) && raw->polls && !raw->is_over) {
+		raw->is_over = true;
+		conn_set_deadline(conn, DEADLINE_NONE, 0);
+		http_refuse(conn, refusal->code, refusal->message);
 	}
-	raw->is_over = true;
-	conn_set_deadline(conn, DEADLINE_NONE, 0);
-	http_refuse(conn, code, message);
-	return true;
+}
+
+static const struct answer_ops raw_answer_ops = {
+	.polls = raw_polls,
+	.time_out = raw_time_out,
+	.refuse = raw_refuse,
+	.drop = raw_drop,
+};
+
+struct http_raw *raw_begin(struct conn *conn, const char *name)
+{
+	struct http_raw *raw = xcalloc(1, sizeof(*raw));
+	raw->name = xstrdup(name);
+	http_begin_answer(conn, &raw->answer, &raw_answer_ops);
+	return raw;
 }
 
 /* --- refusals --- */
@@ -106,7 +104,7 @@ static void refuse_gap(struct conn *conn, const struct raw_answer *answer)
 	struct buffer headers = {0};
 	buffer_printf(&headers,
 		"producer-expected-seq: %" PRIu64 "\r\nproducer-received-seq: %" PRIu64 "\r\n",
-		answer->seq, conn->http->raw ? conn->http->raw->append.producer_seq : 0);
+		answer->seq, raw_of(conn)->append.producer_seq);
 	http_refuse_with(conn, 409, buffer_cstr(&headers), "producer_gap",
 		"Producer-Seq leaves some out; send those from Producer-Expected-Seq on");
 	buffer_finish(&headers);

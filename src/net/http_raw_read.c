@@ -15,14 +15,14 @@
 
 static void end(struct conn *conn)
 {
-	conn->http->raw->is_over = true;
-	raw_watch_end(&conn->http->raw->watch);
+	raw_of(conn)->is_over = true;
+	raw_watch_end(&raw_of(conn)->watch);
 	conn_set_deadline(conn, DEADLINE_NONE, 0);
 }
 
 static void append_cursor(struct conn *conn, struct buffer *headers)
 {
-	const struct http_raw *raw = conn->http->raw;
+	const struct http_raw *raw = raw_of(conn);
 	if (raw->polls) {
 		buffer_printf(headers, "stream-cursor: %" PRIu64 "\r\n",
 			ds_cursor(clock_now_ms(conn->server->clock), raw->least_cursor));
@@ -47,7 +47,7 @@ static void append_place(struct conn *conn, struct buffer *headers, const struct
 /** Answers that nothing is new. */
 static void answer_nothing(struct conn *conn, const struct raw_view *view)
 {
-	struct http_raw *raw = conn->http->raw;
+	struct http_raw *raw = raw_of(conn);
 	struct buffer headers = {0};
 	bool is_closed;
 	end(conn);
@@ -80,7 +80,7 @@ static void respond(struct conn *conn, struct buffer *headers, const char *etag,
 
 static void answer_page(struct conn *conn, const struct raw_view *view, const struct raw_page *page)
 {
-	struct http_raw *raw = conn->http->raw;
+	struct http_raw *raw = raw_of(conn);
 	struct buffer headers = {0};
 	struct buffer json = {0};
 	char etag[120];
@@ -107,7 +107,7 @@ static void answer_page(struct conn *conn, const struct raw_view *view, const st
 /** Looks the stream up, which must be the same as before; refuses the request if it is gone. */
 static bool look(struct conn *conn, bool touches, struct raw_view *ret)
 {
-	struct http_raw *raw = conn->http->raw;
+	struct http_raw *raw = raw_of(conn);
 	enum raw_result result = raw_look(conn->server->raw, raw->name, touches, ret);
 	bool is_same = result == RAW_DONE && (!raw->id || ret->id == raw->id);
 	if (is_same) {
@@ -127,18 +127,18 @@ static void handle_page(void *arg, struct raw_page *page, int status)
 {
 	struct conn *conn = arg;
 	struct raw_view view;
-	conn->http->raw->read = NULL;
-	if (conn->http->raw->is_over) {
+	raw_of(conn)->read = NULL;
+	if (raw_of(conn)->is_over) {
 		/* It has been answered meanwhile. */
 	} else if (status == -EINVAL) {
 		end(conn);
-		http_refuse(conn, conn->http->raw->offset.at > 0 ? "gone" : "bad_request", GONE);
+		http_refuse(conn, raw_of(conn)->offset.at > 0 ? "gone" : "bad_request", GONE);
 	} else if (status < 0 && status != -ENOENT) {
 		end(conn);
 		raw_refuse_result(conn, status == -EBADMSG ? RAW_DAMAGED : RAW_FAILED, NULL);
 	} else if (look(conn, true, &view) && page) {
 		answer_page(conn, &view, page);
-	} else if (!conn->http->raw->is_over) { /* the stream exists, but its file is missing */
+	} else if (!raw_of(conn)->is_over) { /* the stream exists, but its file is missing */
 		end(conn);
 		raw_refuse_result(conn, RAW_FAILED, NULL);
 	}
@@ -149,7 +149,7 @@ static void handle_page(void *arg, struct raw_page *page, int status)
 
 static void read_page(struct conn *conn)
 {
-	struct http_raw *raw = conn->http->raw;
+	struct http_raw *raw = raw_of(conn);
 	raw->read = raw_read(conn->server->raw, raw->name, raw->from, false, handle_page, conn);
 }
 
@@ -158,7 +158,7 @@ static void read_page(struct conn *conn)
 static void handle_news(struct raw_watch *watch, struct raw_page *page, bool is_over)
 {
 	struct http_raw *raw = list_entry(watch, struct http_raw, watch);
-	struct conn *conn = raw->conn;
+	struct conn *conn = raw->answer.conn;
 	struct raw_view view;
 	if (raw->is_over || raw->read || !look(conn, true, &view)) {
 		return;
@@ -176,19 +176,19 @@ static void handle_news(struct raw_watch *watch, struct raw_page *page, bool is_
 void raw_end_poll(struct conn *conn)
 {
 	struct raw_view view;
-	if (!conn->http->raw->is_over && look(conn, true, &view)) {
-		if (conn->http->raw->read) {
-			raw_read_cancel(conn->http->raw->read);
-			conn->http->raw->read = NULL;
+	if (!raw_of(conn)->is_over && look(conn, true, &view)) {
+		if (raw_of(conn)->read) {
+			raw_read_cancel(raw_of(conn)->read);
+			raw_of(conn)->read = NULL;
 		}
-		view.is_closed = view.is_closed && view.tail == conn->http->raw->from;
+		view.is_closed = view.is_closed && view.tail == raw_of(conn)->from;
 		answer_nothing(conn, &view);
 	}
 }
 
 static void begin_poll(struct conn *conn)
 {
-	struct http_raw *raw = conn->http->raw;
+	struct http_raw *raw = raw_of(conn);
 	raw->watch.news = handle_news;
 	raw_watch_begin(conn->server->raw, raw->name, &raw->watch);
 	conn_set_deadline(conn, DEADLINE_POLL, conn->server->limits->poll_ms);
@@ -230,7 +230,7 @@ static const char *read_query(struct conn *conn, struct http_raw *raw, bool *ret
 
 static void read_stream(struct conn *conn, const struct raw_view *view)
 {
-	struct http_raw *raw = conn->http->raw;
+	struct http_raw *raw = raw_of(conn);
 	raw->from = raw->offset.kind == RAW_NOW  ? view->tail
 		    : raw->offset.kind == RAW_AT ? raw->offset.at
 						 : 0;

@@ -73,7 +73,7 @@ static void append_producer(struct buffer *headers, const struct http_raw *raw)
 	if (raw->has_producer) {
 		buffer_printf(headers,
 			"producer-epoch: %" PRIu64 "\r\nproducer-seq: %" PRIu64 "\r\n",
-			raw->append.producer_epoch, raw->answer.seq);
+			raw->append.producer_epoch, raw->outcome.seq);
 	}
 }
 
@@ -88,7 +88,7 @@ static void append_location(struct conn *conn, struct buffer *headers)
 static void answer_put(struct conn *conn, const struct http_raw *raw, struct buffer *headers)
 {
 	struct raw_view view;
-	bool is_new = raw->answer.result == RAW_DONE;
+	bool is_new = raw->outcome.result == RAW_DONE;
 	bool is_there = raw_look(conn->server->raw, raw->name, false, &view) == RAW_DONE;
 	if (is_new) {
 		append_location(conn, headers);
@@ -100,17 +100,17 @@ static void answer_put(struct conn *conn, const struct http_raw *raw, struct buf
 
 static void answer(struct conn *conn)
 {
-	struct http_raw *raw = conn->http->raw;
+	struct http_raw *raw = raw_of(conn);
 	struct buffer headers = {0};
 	raw->is_over = true;
-	if (raw_refuse_result(conn, raw->answer.result, &raw->answer)) {
+	if (raw_refuse_result(conn, raw->outcome.result, &raw->outcome)) {
 		return;
 	}
 	buffer_append_str(&headers, RAW_HEADERS "cache-control: no-store\r\n");
 	if (conn->http->method != HTTP_DELETE) {
-		raw_append_offset(&headers, raw->answer.tail);
+		raw_append_offset(&headers, raw->outcome.tail);
 	}
-	if (raw->answer.is_closed) {
+	if (raw->outcome.is_closed) {
 		buffer_append_str(&headers, "stream-closed: true\r\n");
 	}
 	append_producer(&headers, raw);
@@ -118,7 +118,7 @@ static void answer(struct conn *conn)
 		answer_put(conn, raw, &headers);
 	} else {
 		bool is_first =
-			raw->has_producer && raw->answer.result == RAW_DONE && raw->append.type;
+			raw->has_producer && raw->outcome.result == RAW_DONE && raw->append.type;
 		http_respond_file(conn, is_first ? 200 : 204, buffer_cstr(&headers), NULL, 0, 0);
 	}
 	buffer_finish(&headers);
@@ -127,7 +127,7 @@ static void answer(struct conn *conn)
 static void handle_durable(struct raw_wait *wait, int status)
 {
 	struct http_raw *raw = list_entry(wait, struct http_raw, wait);
-	struct conn *conn = raw->conn;
+	struct conn *conn = raw->answer.conn;
 	if (status < 0) {
 		raw->is_over = true;
 		http_refuse_storage(conn);
@@ -138,11 +138,11 @@ static void handle_durable(struct raw_wait *wait, int status)
 
 static void answer_later(struct conn *conn)
 {
-	struct http_raw *raw = conn->http->raw;
-	raw->wait.lsn = raw->answer.lsn;
+	struct http_raw *raw = raw_of(conn);
+	raw->wait.lsn = raw->outcome.lsn;
 	raw->wait.done = handle_durable;
-	if (raw->answer.result == RAW_FAILED || raw->answer.result == RAW_DAMAGED ||
-		raw->answer.result == RAW_LIMIT || !raw_wait(conn->server->raw, &raw->wait)) {
+	if (raw->outcome.result == RAW_FAILED || raw->outcome.result == RAW_DAMAGED ||
+		raw->outcome.result == RAW_LIMIT || !raw_wait(conn->server->raw, &raw->wait)) {
 		raw->wait.lsn = 0;
 		answer(conn);
 	}
@@ -247,7 +247,7 @@ static bool store_body(struct conn *conn, struct http_raw *raw, bool is_json, bo
 
 static void create(struct conn *conn)
 {
-	struct http_raw *raw = conn->http->raw;
+	struct http_raw *raw = raw_of(conn);
 	struct raw_view source;
 	bool is_json = raw->create.is_json;
 	if (raw->create.source &&
@@ -259,32 +259,31 @@ static void create(struct conn *conn)
 	}
 	raw->create.bytes = is_json ? raw->bytes.data : conn->rx.data;
 	raw->create.len = is_json ? raw->bytes.len : conn->rx.len;
-	raw_create(conn->server->raw, &raw->create, &raw->answer);
+	raw_create(conn->server->raw, &raw->create, &raw->outcome);
 	answer_later(conn);
 }
 
 static bool has_source(const struct conn *conn)
 {
 	struct raw_view source;
-	return raw_look(conn->server->raw, conn->http->raw->create.source, false, &source) ==
-	       RAW_DONE;
+	return raw_look(conn->server->raw, raw_of(conn)->create.source, false, &source) == RAW_DONE;
 }
 
 static void handle_place(void *arg, struct raw_page *page, int status)
 {
 	struct conn *conn = arg;
-	struct http_raw *raw = conn->http->raw;
+	struct http_raw *raw = raw_of(conn);
 	raw->read = NULL;
 	if (page) {
 		raw->create.fork_at = page->to;
 		raw_page_unref(page);
 	}
 	if (status == -EINVAL) {
-		raw->answer.result = RAW_BAD_OFFSET;
+		raw->outcome.result = RAW_BAD_OFFSET;
 		answer(conn);
 	} else if (status < 0 && (status != -ENOENT || has_source(conn))) {
 		/* also if only the source's file is missing */
-		raw->answer.result = status == -EBADMSG ? RAW_DAMAGED : RAW_FAILED;
+		raw->outcome.result = status == -EBADMSG ? RAW_DAMAGED : RAW_FAILED;
 		answer(conn);
 	} else {
 		create(conn); /* refuses if the source is gone */
@@ -297,7 +296,7 @@ static void handle_place(void *arg, struct raw_page *page, int status)
  */
 static void place_fork(struct conn *conn)
 {
-	struct http_raw *raw = conn->http->raw;
+	struct http_raw *raw = raw_of(conn);
 	struct raw_view source;
 	if (!raw->create.source ||
 		raw_look(conn->server->raw, raw->create.source, false, &source) != RAW_DONE) {
@@ -392,14 +391,14 @@ void raw_post(struct conn *conn, const char *name)
 		return;
 	}
 	bool is_json = raw->type && raw_type_is_json(raw->type);
-	raw_check_append(conn->server->raw, &raw->append, &raw->answer);
-	if (raw->answer.result == RAW_DONE) {
+	raw_check_append(conn->server->raw, &raw->append, &raw->outcome);
+	if (raw->outcome.result == RAW_DONE) {
 		if (!store_body(conn, raw, is_json, false)) {
 			return;
 		}
 		raw->append.bytes = is_json ? raw->bytes.data : conn->rx.data;
 		raw->append.len = is_json ? raw->bytes.len : conn->rx.len;
-		raw_append(conn->server->raw, &raw->append, &raw->answer);
+		raw_append(conn->server->raw, &raw->append, &raw->outcome);
 	}
 	answer_later(conn);
 }
@@ -409,6 +408,6 @@ void raw_post(struct conn *conn, const char *name)
 void raw_remove_stream(struct conn *conn, const char *name)
 {
 	struct http_raw *raw = raw_begin(conn, name);
-	raw_delete(conn->server->raw, name, &raw->answer);
+	raw_delete(conn->server->raw, name, &raw->outcome);
 	answer_later(conn);
 }

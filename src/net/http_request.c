@@ -6,6 +6,7 @@
  */
 #include "node_internal.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,21 +35,14 @@ bool http_body_must_close(const struct conn *conn)
 
 static void end_body(struct conn *conn)
 {
-	const struct http_exchange *http = conn->http;
-	bool is_due = !http->forward && (http->upload || !http->is_routed);
+	struct answer *answer = conn->http->answer;
 	conn->phase = PHASE_ANSWER;
 	conn_set_deadline(conn, DEADLINE_NONE, 0);
 	if (http_is_refused(conn)) {
 		conn_at_end_of_tick(conn);
-	} else if (is_due && !http_still_may(conn)) {
-		http_upload_drop(conn);
-	} else if (conn->http->stream) {
-		http_stream_end(conn);
-	} else if (conn->http->upload) {
-		http_upload_end(conn);
-	} else if (conn->http->forward) {
-		http_forward_end(conn);
-	} else if (!conn->http->is_routed) {
+	} else if (answer && answer->ops->end_body) {
+		answer->ops->end_body(answer);
+	} else if (!conn->http->is_routed && http_still_may(conn)) {
 		http_route(conn);
 	}
 }
@@ -105,11 +99,15 @@ static void send_continue(struct conn *conn)
 	conn_put(conn, text, sizeof(text) - 1);
 }
 
+/** Whether the answer takes the body as it arrives. */
+static bool takes_body(const struct conn *conn)
+{
+	return conn->http->answer && conn->http->answer->ops->take_body;
+}
+
 static void continue_body(struct conn *conn)
 {
-	if (conn->http->expects_continue &&
-		(conn->http->stream || conn->http->upload || conn->http->forward ||
-			!conn->http->is_routed)) {
+	if (conn->http->expects_continue && (takes_body(conn) || !conn->http->is_routed)) {
 		send_continue(conn);
 	}
 }
@@ -130,10 +128,10 @@ static void begin_body(struct conn *conn)
 	if (http_is_refused(conn)) {
 		return;
 	}
-	conn->http->is_routed = conn->http->forward || http_is_stream(conn) ||
-				http_is_upload(conn) ||
+	bool is_passed_on = takes_body(conn);
+	conn->http->is_routed = is_passed_on || http_is_stream(conn) || http_is_upload(conn) ||
 				(conn->http->expects_continue && !http_wants_body(conn));
-	if (conn->http->is_routed && !conn->http->forward) {
+	if (conn->http->is_routed && !is_passed_on) {
 		http_route(conn);
 	}
 	continue_body(conn);
@@ -215,12 +213,8 @@ static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 	if (http_is_refused(conn)) {
 		return; /* the rest is dropped */
 	}
-	if (conn->http->stream) {
-		http_stream_take(conn, bytes, len);
-	} else if (conn->http->upload) {
-		http_upload_take(conn, bytes, len);
-	} else if (conn->http->forward) {
-		http_forward_take(conn, bytes, len);
+	if (takes_body(conn)) {
+		conn->http->answer->ops->take_body(conn->http->answer, bytes, len);
 	} else if (conn->http->is_routed) {
 		return; /* it is being answered, and the body does not matter */
 	} else if (conn->rx.len + len > http_body_max(conn)) {
@@ -263,12 +257,9 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 		struct refusal refusal = {0};
 		refuse(&refusal, "bad_request", "the chunked encoding of the body is not valid");
 		conn->http->must_close = true;
-		if (conn->http->stream) {
-			http_stream_fail(conn, &refusal);
-		} else if (!http_is_refused(conn) &&
-			   (conn->http->upload || conn->http->forward || !conn->http->is_routed)) {
-			http_upload_drop(conn);
-			http_forward_cut(conn);
+		if (takes_body(conn)) {
+			http_refuse_answer(conn, ANSWER_BROKEN, &refusal);
+		} else if (!http_is_refused(conn) && !conn->http->is_routed) {
 			http_refuse_event(conn, &refusal);
 		}
 		conn->phase = PHASE_ANSWER;
@@ -360,6 +351,46 @@ void http_in_turn(struct conn *conn, void (*serve)(struct conn *conn))
 	}
 }
 
+void http_begin_answer(struct conn *conn, struct answer *answer, const struct answer_ops *ops)
+{
+	assert(!conn->http->answer);
+	answer->ops = ops;
+	answer->conn = conn;
+	conn->http->answer = answer;
+}
+
+void http_detach_answer(struct answer *answer)
+{
+	if (answer->conn) {
+		answer->conn->http->answer = NULL;
+		answer->conn = NULL;
+	}
+}
+
+void http_drop_answer(struct conn *conn)
+{
+	struct answer *answer = conn->http->answer;
+	if (answer) {
+		conn->http->answer = NULL;
+		turn_cancel(&conn->http->turn);
+		answer->ops->drop(answer);
+	}
+}
+
+struct answer *http_answer_of(const struct conn *conn, const struct answer_ops *ops)
+{
+	struct answer *answer = conn->http ? conn->http->answer : NULL;
+	return answer && answer->ops == ops ? answer : NULL;
+}
+
+void http_refuse_answer(struct conn *conn, enum answer_end end, const struct refusal *refusal)
+{
+	struct answer *answer = conn->http->answer;
+	if (answer && answer->ops->refuse) {
+		answer->ops->refuse(answer, end, refusal);
+	}
+}
+
 struct http_exchange *http_create(struct conn *conn)
 {
 	struct http_exchange *http = xcalloc(1, sizeof(*http));
@@ -375,20 +406,7 @@ void http_finish(struct conn *conn)
 		return;
 	}
 	turn_cancel(&conn->http->turn);
-	http_drop_page(conn);
-	http_raw_forget(conn);
-	if (conn->http->read) {
-		log_read_cancel(conn->http->read);
-	}
-	http_cancel_file(conn);
-	http_cancel_blob(conn);
-	http_upload_drop(conn);
-	http_forget_login(conn);
-	http_forget_metrics(conn);
-	http_forget_search(conn);
-	http_forget_directories(conn);
-	http_stream_finish(conn);
-	http_forward_drop(conn);
+	http_drop_answer(conn);
 	forget_request(conn);
 	buffer_finish(&conn->http->response);
 	free(conn->http);
@@ -426,15 +444,18 @@ void http_expect_taken(struct conn *conn, uint64_t size)
 
 static void send_response(struct conn *conn)
 {
+	const struct answer *answer = conn->http->answer;
 	uint64_t size = conn->http->response.len;
 	conn_put(conn, conn->http->response.data, conn->http->response.len);
 	buffer_finish(&conn->http->response);
 	conn_keep_nothing(conn);
-	conn_drop_session(conn);
-	if (conn->http->file) {
+	if (answer && answer->ops->writable) {
+		conn_drop_session(conn);
 		http_expect_taken(conn, size);
-		return; /* the file follows */
+		return; /* the rest follows */
 	}
+	http_drop_answer(conn);
+	conn_drop_session(conn);
 	conn->http->is_answered = true;
 	if (sock_is_choked(&conn->sock) && conn->phase == PHASE_ANSWER) {
 		http_expect_taken(conn, size);
@@ -458,12 +479,9 @@ void http_end_tick(struct conn *conn)
 				continue; /* the next request waits until this answer has left */
 			}
 		}
-		if (conn->http->file) {
-			http_send_more_file(conn);
-			break;
-		}
-		if (conn->http->forward) {
-			http_forward_writable(conn);
+		struct answer *answer = conn->http->answer;
+		if (answer && answer->ops->writable) {
+			answer->ops->writable(answer);
 			break;
 		}
 		if (conn->http->is_answered && conn->phase != PHASE_HEAD) {
@@ -496,7 +514,7 @@ void http_end_unfinished(struct conn *conn, unsigned status, enum limit limit, c
 	if (conn->phase == PHASE_HEAD) {
 		reset(conn);
 	}
-	http_upload_drop(conn);
+	http_drop_answer(conn);
 	conn->http->must_close = true;
 	conn->phase = PHASE_ANSWER;
 	conn_set_deadline(conn, DEADLINE_END, LINGER_MS);

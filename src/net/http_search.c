@@ -36,8 +36,9 @@ struct search {
 	uv_work_t work; /* first */
 	struct list link; /* server.searches, or .searches_waiting */
 	struct server *server; /* NULL: it is gone */
-	struct conn *conn; /* NULL: it is gone, and the search is freed when its work is done */
-	atomic_bool is_unwanted; /* tells the thread pool that conn is gone */
+	/* Without a connection the search is freed when its work is done. */
+	struct answer answer;
+	atomic_bool is_unwanted; /* tells the thread pool that the connection is gone */
 	struct needle *needle;
 	unsigned hide;
 	size_t most; /* most hits in the answer */
@@ -151,24 +152,23 @@ static void free_search(struct search *search)
 	free(search);
 }
 
-void http_forget_search(struct conn *conn)
+static void search_drop(struct answer *answer)
 {
-	struct search *search = conn->http->search;
-	if (!search) {
-		return;
-	}
-	conn->http->search = NULL;
-	search->conn = NULL;
+	struct search *search = list_entry(answer, struct search, answer);
+	struct server *server = search->server;
+	answer->conn = NULL;
 	leave_elsewhere(search);
 	atomic_store(&search->is_unwanted, true);
 	if (search->read) {
 		log_read_cancel(search->read);
 		free_search(search);
-		start_waiting(conn->server);
+		start_waiting(server);
 	} else if (!search->events) {
 		free_search(search);
 	}
 }
+
+static const struct answer_ops search_ops = {.drop = search_drop};
 
 void server_forget_searches(struct server *server)
 {
@@ -218,8 +218,8 @@ static void done(uv_work_t *work, int status)
 	if (search->server) {
 		start_waiting(search->server);
 	}
-	if (search->conn) {
-		http_in_turn(search->conn, go_on);
+	if (search->answer.conn) {
+		http_in_turn(search->answer.conn, go_on);
 	} else {
 		free_search(search);
 	}
@@ -241,15 +241,15 @@ static void look_through(struct search *search, struct event **events, size_t co
 /** Ends a search, which will be refused, so that another one can begin. */
 static void end_search(struct search *search)
 {
-	struct server *server = search->conn->server;
-	search->conn->http->search = NULL;
+	struct server *server = search->server;
+	http_detach_answer(&search->answer);
 	free_search(search);
 	start_waiting(server);
 }
 
 static void refuse_search(struct search *search, const char *code, const char *message)
 {
-	struct conn *conn = search->conn;
+	struct conn *conn = search->answer.conn;
 	end_search(search);
 	http_refuse(conn, code, message);
 }
@@ -257,7 +257,7 @@ static void refuse_search(struct search *search, const char *code, const char *m
 /** The log that is being searched, and the newest seq to be shown; NULL if it is gone. */
 static struct session_log *log_of(const struct search *search, uint64_t *ret_max_seq)
 {
-	struct session *session = search->conn->session;
+	struct session *session = search->answer.conn->session;
 	struct session_log *log = session ? session_channel(session)->log : search->elsewhere;
 	*ret_max_seq = session ? session_channel(session)->max_seq
 		       : log   ? session_log_last_seq(log)
@@ -380,7 +380,7 @@ static void start_waiting(struct server *server)
 static void list_more(struct search *search)
 {
 	struct session_page page;
-	struct session_filter filter = conn_filter(search->conn);
+	struct session_filter filter = conn_filter(search->answer.conn);
 	session_list_page(search->server->sessions, SESSIONS_BY_CHANGE, &search->cursor, &filter,
 		LISTED, &page);
 	search->listed = xrealloc(search->listed, (page.count + 1) * sizeof(*search->listed));
@@ -401,7 +401,7 @@ static bool open_session(struct search *search, const char *id, uint64_t to)
 {
 	struct session_table *sessions = search->server->sessions;
 	size_t len = strlen(id);
-	if (!to || !conn_sees(search->conn, id)) {
+	if (!to || !conn_sees(search->answer.conn, id)) {
 		return false;
 	}
 	memmove(search->id, id, len + 1);
@@ -412,7 +412,7 @@ static bool open_session(struct search *search, const char *id, uint64_t to)
 	struct session *session = session_table_get(sessions, id, len);
 	search->elsewhere = session ? NULL : session_table_shown_log(sessions, id);
 	if (session && session_is_there(session)) {
-		conn_hold_session(search->conn, session);
+		conn_hold_session(search->answer.conn, session);
 	} else if (!search->elsewhere) {
 		return false;
 	}
@@ -423,7 +423,7 @@ static bool open_session(struct search *search, const char *id, uint64_t to)
 /** Goes on to the next session with events; sets is_listed if no session is left. */
 static void next_session(struct search *search)
 {
-	conn_drop_session(search->conn);
+	conn_drop_session(search->answer.conn);
 	end_session(search);
 	if (search->listed_at == search->listed_count) {
 		list_more(search);
@@ -444,7 +444,7 @@ static void next_session(struct search *search)
 
 static void answer(struct search *search)
 {
-	struct conn *conn = search->conn;
+	struct conn *conn = search->answer.conn;
 	bool is_over = search->is_all ? search->is_listed : !search->to;
 	struct buffer body = {0};
 	buffer_append_str(&body, "{\"hits\":[");
@@ -465,7 +465,7 @@ static void answer(struct search *search)
 		buffer_append_char(&body, ']');
 	}
 	buffer_append_char(&body, '}');
-	conn->http->search = NULL;
+	http_detach_answer(&search->answer);
 	free_search(search);
 	http_respond_page(conn, &body);
 	buffer_finish(&body);
@@ -473,7 +473,7 @@ static void answer(struct search *search)
 
 static void go_on(struct conn *conn)
 {
-	struct search *search = conn->http->search;
+	struct search *search = list_entry(conn->http->answer, struct search, answer);
 	if (!search->is_all && !conn->session) {
 		end_search(search);
 		http_refuse_lost(conn);
@@ -566,7 +566,6 @@ void http_search(struct conn *conn, struct session *session)
 	char q[QUERY_MAX];
 	struct search *search = xcalloc(1, sizeof(*search));
 	search->server = conn->server;
-	search->conn = conn;
 	search->is_all = !session;
 	search->to = session ? UINT64_MAX : 0;
 	search->left = conn->server->limits->search_size;
@@ -589,7 +588,7 @@ void http_search(struct conn *conn, struct session *session)
 		len--;
 	}
 	search->needle = needle_create(q + from, len);
-	conn->http->search = search;
+	http_begin_answer(conn, &search->answer, &search_ops);
 	if (session) {
 		conn_hold_session(conn, session);
 	} else if (search->to && !open_session(search, search->id, search->to)) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 struct event_stream {
+	struct answer answer;
 	size_t line; /* complete lines so far */
 	size_t count; /* events taken so far */
 	size_t stored; /* events that are durable */
@@ -33,24 +34,19 @@ bool http_is_stream(const struct conn *conn)
 	       http_head_is_type(head, "content-type", "application/jsonl");
 }
 
-void http_stream_begin(struct conn *conn)
+static struct event_stream *stream_of(struct answer *answer)
 {
-	conn->http->stream = xcalloc(1, sizeof(*conn->http->stream));
-	list_append(&conn->server->producers, &conn->kind_link);
-	conn_update_flow(conn);
-	conn_at_end_of_tick(conn);
+	return list_entry(answer, struct event_stream, answer);
 }
 
-void http_stream_finish(struct conn *conn)
+static void stream_drop(struct answer *answer)
 {
-	if (conn->http->stream) {
-		list_remove(&conn->kind_link);
-		list_init(&conn->kind_link);
-		free(conn->http->stream->acks);
-		free(conn->http->stream);
-		conn->http->stream = NULL;
-		conn_update_flow(conn);
-	}
+	struct conn *conn = answer->conn;
+	list_remove(&conn->kind_link);
+	list_init(&conn->kind_link);
+	free(stream_of(answer)->acks);
+	free(stream_of(answer));
+	conn_update_flow(conn);
 }
 
 /* --- the answer --- */
@@ -85,9 +81,9 @@ static void answer_stored(struct conn *conn, const struct event_stream *stream)
 }
 
 /** Answers if the stream is over and everything before its end is durable. */
-static void answer_if_done(struct conn *conn)
+static void answer_if_done(struct event_stream *stream)
 {
-	struct event_stream *stream = conn->http->stream;
+	struct conn *conn = stream->answer.conn;
 	if (!stream->is_over || (stream->waits && conn->session)) {
 		return;
 	}
@@ -98,7 +94,7 @@ static void answer_if_done(struct conn *conn)
 	} else {
 		answer_stored(conn, stream);
 	}
-	http_stream_finish(conn);
+	http_drop_answer(conn);
 }
 
 static int refuse_rest(const struct conn *conn, struct refusal *refusal)
@@ -116,18 +112,30 @@ static void set_refusal(struct event_stream *stream, const struct refusal *refus
 	stream->is_over = true;
 }
 
-void http_stream_fail(struct conn *conn, const struct refusal *refusal)
+static void stream_refuse(struct answer *answer, enum answer_end end, const struct refusal *refusal)
 {
-	set_refusal(conn->http->stream, refusal);
-	answer_if_done(conn);
+	static const char *const again[] = {
+		[ANSWER_MOVED] = SESSION_MOVED "; send everything from here on again",
+		[ANSWER_DRAINED] =
+			"the server is shutting down; send everything from here on again in a moment",
+	};
+	struct refusal told = *refusal;
+	if (again[end]) {
+		refuse(&told, refusal->code, "%s", again[end]);
+	}
+	set_refusal(stream_of(answer), &told);
+	answer_if_done(stream_of(answer));
 }
+
+static const struct answer_ops stream_ops;
 
 static void handle_stored(struct conn_wait *wait, int status)
 {
-	struct event_stream *stream = wait->conn->http->stream;
-	if (!stream) {
-		return;
+	struct answer *answer = http_answer_of(wait->conn, &stream_ops);
+	if (!answer) {
+		return; /* it has been answered, as its session is lost */
 	}
+	struct event_stream *stream = stream_of(answer);
 	stream->waits--;
 	if (status < 0) {
 		struct refusal refusal = {0};
@@ -139,17 +147,16 @@ static void handle_stored(struct conn_wait *wait, int status)
 	} else {
 		stream->stored = wait->ack_count;
 	}
-	answer_if_done(wait->conn);
+	answer_if_done(stream);
 }
 
 /* --- lines --- */
 
-static void keep_ack(struct conn *conn, const struct append_ack *ack)
+static void keep_ack(struct event_stream *stream, const struct append_ack *ack)
 {
-	struct event_stream *stream = conn->http->stream;
 	size_t n = stream->count++;
 	stream->last_seq = ack->seq ? ack->seq : stream->last_seq;
-	if (n >= conn->server->limits->batch_events) {
+	if (n >= stream->answer.conn->server->limits->batch_events) {
 		free(stream->acks);
 		stream->acks = NULL;
 		return;
@@ -160,9 +167,9 @@ static void keep_ack(struct conn *conn, const struct append_ack *ack)
 	stream->acks[n] = *ack;
 }
 
-static void take_line(struct conn *conn, const char *text, size_t len)
+static void take_line(struct event_stream *stream, const char *text, size_t len)
 {
-	struct event_stream *stream = conn->http->stream;
+	struct conn *conn = stream->answer.conn;
 	struct refusal refusal = {0};
 	struct append_ack ack = {0};
 	size_t bad;
@@ -176,7 +183,7 @@ static void take_line(struct conn *conn, const char *text, size_t len)
 	struct json_spans spans = {0};
 	if (json_spans_parse(text, len, &spans, &refusal) == 0 &&
 		conn_append(conn, spans.all, 1, &ack, &bad, &refusal) == 0) {
-		keep_ack(conn, &ack);
+		keep_ack(stream, &ack);
 	} else {
 		struct refusal told = {0};
 		char *first = strstr(refusal.message, "(line 1, ");
@@ -196,16 +203,17 @@ static void take_line(struct conn *conn, const char *text, size_t len)
 }
 
 /** Whether the incomplete line may grow by `more` bytes; ends the stream if not. */
-static bool has_room(struct conn *conn, size_t more)
+static bool has_room(struct event_stream *stream, size_t more)
 {
+	const struct conn *conn = stream->answer.conn;
 	struct refusal refusal = {0};
 	size_t most = conn->server->limits->body_size;
 	if (conn->rx.len + more <= most) {
 		return true;
 	}
 	refuse_limit(&refusal, LIMIT_body_size, "line %zu: a line may have at most %zu bytes",
-		conn->http->stream->line + 1, most);
-	set_refusal(conn->http->stream, &refusal);
+		stream->line + 1, most);
+	set_refusal(stream, &refusal);
 	return false;
 }
 
@@ -213,38 +221,39 @@ static bool has_room(struct conn *conn, size_t more)
  * Keeps a piece of an incomplete line. Ends the stream and returns false if all connections
  * together keep too much.
  */
-static bool keep(struct conn *conn, const char *bytes, size_t len)
+static bool keep(struct event_stream *stream, const char *bytes, size_t len)
 {
 	struct refusal refusal = {0};
-	if (conn_keep(conn, bytes, len)) {
+	if (conn_keep(stream->answer.conn, bytes, len)) {
 		return true;
 	}
 	refuse_limit(&refusal, LIMIT_receive_size,
 		"line %zu: too many large requests are being received; send it again in a moment",
-		conn->http->stream->line + 1);
-	set_refusal(conn->http->stream, &refusal);
+		stream->line + 1);
+	set_refusal(stream, &refusal);
 	return false;
 }
 
-static void take_lines(struct conn *conn, const char *bytes, size_t len)
+static void take_lines(struct event_stream *stream, const char *bytes, size_t len)
 {
-	while (len && !conn->http->stream->is_over) {
+	struct conn *conn = stream->answer.conn;
+	while (len && !stream->is_over) {
 		const char *newline = memchr(bytes, '\n', len);
 		size_t n = newline ? (size_t)(newline - bytes) : len;
-		if (!has_room(conn, n)) {
+		if (!has_room(stream, n)) {
 			return;
 		}
 		if (!conn->rx.len) {
 			conn->message_ms = conn->received_ms; /* a line begins */
 		}
-		if ((conn->rx.len || !newline) && !keep(conn, bytes, n)) {
+		if ((conn->rx.len || !newline) && !keep(stream, bytes, n)) {
 			return;
 		}
 		if (newline && conn->rx.len) {
-			take_line(conn, conn->rx.data, conn->rx.len);
+			take_line(stream, conn->rx.data, conn->rx.len);
 			conn_keep_nothing(conn);
 		} else if (newline) {
-			take_line(conn, bytes, n);
+			take_line(stream, bytes, n);
 		}
 		n += newline != NULL;
 		bytes += n;
@@ -253,43 +262,79 @@ static void take_lines(struct conn *conn, const char *bytes, size_t len)
 }
 
 /** Waits for the disk if events were taken or a line was refused since `before`. */
-static void wait_for_disk(struct conn *conn, size_t before, bool was_refused)
+static void wait_for_disk(struct event_stream *stream, size_t before, bool was_refused)
 {
-	const struct event_stream *stream = conn->http->stream;
+	struct conn *conn = stream->answer.conn;
 	bool is_refused = !was_refused && stream->refusal.code;
 	if ((stream->count > before || is_refused) && conn->session) {
 		struct conn_wait *wait =
 			stream->count > before
 				? conn_wait_append(conn, handle_stored)
 				: conn_wait_create(conn, conn->session, handle_stored);
-		wait->ack_count = conn->http->stream->count;
-		conn->http->stream->waits++;
+		wait->ack_count = stream->count;
+		stream->waits++;
 	}
 }
 
-void http_stream_take(struct conn *conn, const char *bytes, size_t len)
+static void stream_take_body(struct answer *answer, const char *bytes, size_t len)
 {
-	size_t before = conn->http->stream->count;
-	bool was_refused = conn->http->stream->refusal.code != NULL;
-	take_lines(conn, bytes, len);
-	wait_for_disk(conn, before, was_refused);
-	conn_at_end_of_tick(conn);
-	answer_if_done(conn);
+	struct event_stream *stream = stream_of(answer);
+	size_t before = stream->count;
+	bool was_refused = stream->refusal.code != NULL;
+	take_lines(stream, bytes, len);
+	wait_for_disk(stream, before, was_refused);
+	conn_at_end_of_tick(answer->conn);
+	answer_if_done(stream);
 }
 
-void http_stream_end(struct conn *conn)
+static void stream_end_body(struct answer *answer)
 {
-	struct event_stream *stream = conn->http->stream;
+	struct event_stream *stream = stream_of(answer);
+	struct conn *conn = answer->conn;
 	size_t before = stream->count;
 	bool was_refused = stream->refusal.code != NULL;
 	if (!stream->is_over && conn->rx.len) {
-		take_line(conn, conn->rx.data, conn->rx.len); /* the last one needs no newline */
+		take_line(stream, conn->rx.data, conn->rx.len); /* the last one needs no newline */
 	}
 	if (!stream->is_over && !stream->count) {
 		refuse(&stream->refusal, "bad_request",
 			"the body has no event; send one on each line");
 	}
 	stream->is_over = true;
-	wait_for_disk(conn, before, was_refused);
-	answer_if_done(conn);
+	wait_for_disk(stream, before, was_refused);
+	answer_if_done(stream);
+}
+
+/**
+ * A partial line may stay, as its program may be idle, unless it is so long that it takes memory
+ * from others.
+ */
+static void stream_sweep(struct answer *answer)
+{
+	struct conn *conn = answer->conn;
+	struct refusal refusal = {0};
+	if (conn->phase == PHASE_BODY && !conn->sock.is_paused && conn->rx.len > RECEIVE_FREE &&
+		conn_is_too_slow(conn, conn->rx.len)) {
+		refuse_limit(&refusal, LIMIT_receive_ms, "a line came too slowly");
+		set_refusal(stream_of(answer), &refusal);
+		answer_if_done(stream_of(answer));
+	}
+}
+
+static const struct answer_ops stream_ops = {
+	.take_body = stream_take_body,
+	.end_body = stream_end_body,
+	.sweep = stream_sweep,
+	.refuse = stream_refuse,
+	.drop = stream_drop,
+	.is_stored_here = true,
+};
+
+void http_stream_begin(struct conn *conn)
+{
+	struct event_stream *stream = xcalloc(1, sizeof(*stream));
+	http_begin_answer(conn, &stream->answer, &stream_ops);
+	list_append(&conn->server->producers, &conn->kind_link);
+	conn_update_flow(conn);
+	conn_at_end_of_tick(conn);
 }

@@ -445,13 +445,9 @@ static void end(struct conn *conn, enum denial denial)
 	struct refusal refusal = {0};
 	if (conn->ws && !conn->is_closing) {
 		ws_deny(conn, denial);
-	} else if (conn->http && conn->http->stream) {
-		refuse(&refusal, denials[denial].code, "%s", denials[denial].message);
-		http_stream_fail(conn, &refusal);
-	} else if (conn->http && conn->http->forward) {
-		conn_kill(conn);
 	} else if (conn->http) {
-		http_ds_refuse(conn, denials[denial].code, denials[denial].message);
+		refuse(&refusal, denials[denial].code, "%s", denials[denial].message);
+		http_refuse_answer(conn, ANSWER_DENIED, &refusal);
 	}
 }
 

@@ -26,18 +26,10 @@
 _Static_assert(FRAME_HEADROOM >= WS_HEADER_MAX, "a frame has room for its header on the wire");
 
 struct conn;
-struct file_job;
 struct household;
-struct ds_read;
-struct login_answer;
-struct directories_wait;
-struct completion;
-struct metrics_job;
-struct event_stream;
 struct sse_stream;
 struct keys_job;
 struct login_cookies;
-struct http_forward;
 struct mirror;
 struct placement;
 
@@ -89,30 +81,13 @@ struct http_exchange {
 	bool must_close;
 	bool is_foreign; /* from another origin, which is allowed (--allow-origin) */
 	bool is_answered;
-	struct event_stream *stream; /* NULL: none */
-	struct http_forward *forward; /* forwarded to another node; NULL: no */
 	bool is_sought; /* it is known which node has the session in its path */
 	bool is_elsewhere; /* another node has it */
 	bool is_nowhere; /* the session does not exist, says the store, or was deleted here */
 	struct buffer response; /* sent at the end of the tick */
-	struct log_read *read;
-	struct file_job *file;
-	struct http_upload *upload; /* NULL: none */
-	struct blob_opening *opening; /* NULL: none */
-	struct login_answer *login; /* waits until the login is durable */
-	struct metrics_job *metrics; /* process figures that are being read */
-	struct search *search; /* NULL: none */
-	struct directories_wait *directories; /* a listing that is running */
-	struct completion *completion; /* NULL: none */
-	struct ds_read *ds; /* NULL: none */
-	struct http_raw *raw; /* of a raw stream; NULL: none */
-	struct load_request load;
-	struct load_plan plan;
-	enum event_format format;
+	struct answer *answer; /* that takes more than one call; NULL: none */
 	struct turn turn; /* for a page of events, which takes loop time */
 	void (*in_turn)(struct conn *conn);
-	struct event **page; /* the events read for it; NULL: not read yet */
-	size_t page_count;
 	struct conn *conn; /* back pointer */
 };
 
@@ -350,6 +325,8 @@ void conn_resume(struct conn *conn);
 void conn_update_flow(struct conn *conn);
 /** Sets what is due in `ms`, replacing the previous deadline. DEADLINE_NONE: nothing. */
 void conn_set_deadline(struct conn *conn, enum conn_deadline deadline, int64_t ms);
+/* Bytes of an incomplete message that a connection may always keep, whatever the others keep. */
+#define RECEIVE_FREE ((size_t)64 * 1024)
 /**
  * Appends to conn.rx. Returns false if the memory for incomplete messages, which all connections
  * share, is used up.

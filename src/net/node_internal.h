@@ -49,19 +49,6 @@ bool node_seek_socket(struct conn *conn);
 /* http_forward.c */
 /** Forwards the request once the other node is connected. */
 void http_forward(struct conn *conn, const char *address);
-/** Forwards a part of its body. */
-void http_forward_take(struct conn *conn, const char *bytes, size_t len);
-void http_forward_end(struct conn *conn);
-/** The client can take more of the answer. */
-void http_forward_writable(struct conn *conn);
-/** Checks whether the client is still there; called once a second. */
-void http_forward_sweep(struct conn *conn);
-/** The server is shutting down. */
-void http_forward_drain(struct conn *conn);
-/** Stops forwarding; an answer that has begun is cut off. Does nothing if it is not forwarded. */
-void http_forward_cut(struct conn *conn);
-/** Frees the forward. Does nothing if there is none. */
-void http_forward_drop(struct conn *conn);
 
 /* node_mirror.c, node_mirrors.c */
 /** Makes an observer's socket a viewer of a session of another node. */

@@ -52,7 +52,7 @@ static void charge(struct conn *conn, enum limit limit, size_t units, size_t rat
 static bool feeds(const struct conn *conn)
 {
 	return conn->ws ? conn->ops->is_producer
-			: conn->http->stream || conn->http->upload || conn->http->forward;
+			: conn->http->answer && conn->http->answer->ops->take_body;
 }
 
 void rate_take_bytes(struct conn *conn, size_t len)

@@ -9,12 +9,12 @@
 
 /** The state of a request about a raw stream, which may wait for the disk or for news. */
 struct http_raw {
-	struct conn *conn;
+	struct answer answer;
 	char *name;
 	bool is_over; /* it has been answered */
 	/* Of a PUT, POST or DELETE. */
 	struct raw_wait wait;
-	struct raw_answer answer;
+	struct raw_answer outcome;
 	bool has_producer;
 	char *type; /* of a PUT or POST; NULL: none */
 	char *source; /* of a PUT; NULL: it is not a fork */
@@ -38,8 +38,14 @@ struct http_raw {
 /* http_raw.c */
 /** Headers of all answers about a stream; each adds its own cache-control. */
 #define RAW_HEADERS FILE_OF_OTHERS
-/** Creates the state of a request about the stream `name`, as conn->http->raw. */
+/** Creates the state of a request about the stream `name`, which is its answer. */
 struct http_raw *raw_begin(struct conn *conn, const char *name);
+/** The state of the current request. */
+static inline struct http_raw *raw_of(const struct conn *conn)
+{
+	return list_entry(conn->http->answer, struct http_raw, answer);
+}
+
 /** Refuses the request as `result` says. Returns false if it is not a failure. */
 bool raw_refuse_result(struct conn *conn, enum raw_result result, const struct raw_answer *answer);
 void raw_append_offset(struct buffer *out, uint64_t at);

@@ -199,6 +199,8 @@ static bool lose_session(struct conn *conn, const struct session *session, bool 
 
 void server_session_moved(struct server *server, struct session *session)
 {
+	struct refusal refusal = {0};
+	refuse(&refusal, "shutting_down", SESSION_MOVED);
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
 		if (!lose_session(conn, session, false)) {
@@ -206,17 +208,16 @@ void server_session_moved(struct server *server, struct session *session)
 		}
 		if (conn->ops) {
 			conn_close(conn, 1001, SESSION_MOVED);
-		} else if (conn->http->stream) {
-			struct refusal refusal = {0};
-			refuse(&refusal, "shutting_down",
-				SESSION_MOVED "; send everything from here on again");
-			http_stream_fail(conn, &refusal);
+		} else {
+			http_refuse_answer(conn, ANSWER_MOVED, &refusal);
 		}
 	}
 }
 
 void server_session_deleted(struct server *server, struct session *session)
 {
+	struct refusal refusal = {0};
+	refuse(&refusal, "not_found", SESSION_DELETED);
 	if (session_is_there(session)) {
 		feed_tell_deleted(server, session_id(session));
 	}
@@ -226,11 +227,7 @@ void server_session_deleted(struct server *server, struct session *session)
 			continue;
 		}
 		conn->http->is_nowhere = true;
-		if (conn->http->stream) {
-			struct refusal refusal = {0};
-			refuse(&refusal, "not_found", SESSION_DELETED);
-			http_stream_fail(conn, &refusal);
-		}
+		http_refuse_answer(conn, ANSWER_DELETED, &refusal);
 	}
 }
 
@@ -271,6 +268,8 @@ void server_end_tick(struct server *server, bool is_behind)
 void server_drain(struct server *server)
 {
 	struct frame *draining = frame_draining(server->limits->drain_retry_ms);
+	struct refusal refusal = {0};
+	refuse(&refusal, "shutting_down", SHUTTING_DOWN);
 	listeners_leave_inherited(server->listeners);
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
@@ -280,18 +279,8 @@ void server_drain(struct server *server)
 			}
 			conn_send_frame(conn, frame_ref(draining));
 			conn_close(conn, 1001, "the server is shutting down");
-		} else if (conn->http->stream) {
-			struct refusal refusal = {0};
-			refuse(&refusal, "shutting_down",
-				"the server is shutting down; send everything from here on again in a moment");
-			http_stream_fail(conn, &refusal);
-		} else if (conn->http->upload) {
-			http_upload_drop(conn);
-			http_refuse(conn, "shutting_down", SHUTTING_DOWN);
-		} else if (conn->http->forward) {
-			http_forward_drain(conn);
 		} else {
-			http_ds_refuse(conn, "shutting_down", SHUTTING_DOWN);
+			http_refuse_answer(conn, ANSWER_DRAINED, &refusal);
 		}
 	}
 	frame_unref(draining);
