@@ -253,17 +253,7 @@ void http_search(struct conn *conn, struct session *session);
 void server_forget_searches(struct server *server);
 
 /* http_sse.c */
-/** The state of a stream of server-sent events, beside what it shares with a WebSocket. */
-struct sse_stream {
-	bool packs; /* it is compressed */
-	bool is_chunked;
-	struct gzip_end end;
-	int64_t spoken_ms; /* when something was last sent, on the loop's clock */
-	int64_t looked_ms; /* when `taken` was last compared, on the loop's clock */
-	int64_t heard_ms; /* when the peer was last seen to take something, on the loop's clock */
-	uint64_t taken; /* sock_taken() at that time */
-};
-/** Turns the connection into such a stream and frees conn.http; `headers` are whole lines. */
+/** Turns the connection into a stream of server-sent events (sse_stream.c) and frees conn.http; `headers` are whole lines. */
 void http_begin_sse(
 	struct conn *conn, const struct conn_ops *ops, const char *headers, bool says_retry);
 /**
@@ -334,16 +324,6 @@ const char *query_read_stream(
 	struct conn *conn, struct observer_config *ret_config, struct load_request *ret_load);
 /** Reads a WebSocket's query into the connection; a message is left in conn->ws->refused. */
 void query_read_socket(struct conn *conn);
-
-/* http_sse.c */
-/** Sends a WebSocket's frame as an event. */
-void sse_write(struct conn *conn, struct frame *frame);
-/** Tells the client to wait `ms`, plus a random part, before it reconnects. */
-void sse_say_retry(struct conn *conn, int64_t ms);
-/** Ends the stream in order. */
-void sse_end(struct conn *conn);
-/** Sends a comment when one is due, and closes the connection of a dead peer. Once a second. */
-void sse_sweep(struct conn *conn);
 
 /* server_keys.c */
 /**

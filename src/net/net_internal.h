@@ -420,6 +420,22 @@ void ws_writable(struct conn *conn);
 /** Sends a ping. */
 void ws_ping(struct conn *conn);
 
+/* sse_stream.c */
+/** Begins the bytes of a stream, behind the head of its answer. */
+void sse_begin(struct conn *conn, bool packs, bool is_chunked);
+/** Sends a WebSocket's frame as an event. */
+void sse_write(struct conn *conn, struct frame *frame);
+/* What sse_spread() adds at most (ms). */
+#define SSE_SPREAD_MS 500
+/** A delay of at least `ms`, at random, so that clients do not come back all at once. */
+int64_t sse_spread(int64_t ms);
+/** Tells the client to wait sse_spread(ms) before it reconnects. */
+void sse_say_retry(struct conn *conn, int64_t ms);
+/** Ends the stream in order. */
+void sse_end(struct conn *conn);
+/** Sends a comment when one is due, and closes the connection of a dead peer. Once a second. */
+void sse_sweep(struct conn *conn);
+
 /* kinds of WebSocket */
 extern const struct conn_ops observer_conn_ops;
 extern const struct conn_ops producer_conn_ops;
