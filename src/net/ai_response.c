@@ -367,6 +367,7 @@ size_t ai_kept(const struct conn *conn)
 void ai_closed(struct conn *conn)
 {
 	struct ai_door *door = conn->state;
+	ws_content_drop(conn);
 	if (door) {
 		list_for_each_safe(link, tmp, &door->responses) {
 			destroy(list_entry(link, struct ai_response, link));

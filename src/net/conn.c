@@ -2,7 +2,8 @@
  * One connection: what HTTP and all kinds of WebSocket have in common. It is closed only at the end
  * of a loop tick, so no function has to expect it to vanish while it runs.
  */
-#include "node_internal.h"
+#include "http_internal.h"
+#include "placement.h"
 
 #include "peer.h"
 #include "ws_internal.h"

@@ -21,6 +21,11 @@ struct session;
  * and `closed` frees it. All functions but `open` and `message` may be called before `open`.
  */
 struct conn_ops {
+	/**
+	 * Reads the query of the upgrade request. Returns NULL, or a message, with which the socket
+	 * is refused once it is open. NULL: no query is taken.
+	 */
+	const char *(*read_query)(struct conn *conn);
 	/** The handshake is done and the peer is authenticated. */
 	void (*open)(struct conn *conn);
 	/** A complete text message has arrived. */

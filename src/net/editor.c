@@ -469,6 +469,12 @@ static void editor_message(struct conn *conn, const char *text, size_t len)
 
 /* --- lifecycle --- */
 
+static const char *editor_read_query(struct conn *conn)
+{
+	const char *bad = query_check(conn, (const char *const[]){"client_id", NULL});
+	return bad ? bad : query_read_client_id(conn);
+}
+
 static void editor_opened(struct conn *conn)
 {
 	if (conn_check_query(conn)) {
@@ -490,6 +496,7 @@ static void editor_writable(struct conn *conn)
 static void editor_closed(struct conn *conn)
 {
 	struct editor_door *door = editor_of(conn);
+	ws_content_drop(conn);
 	if (!door) {
 		return;
 	}
@@ -510,6 +517,7 @@ static void editor_tell(struct conn *conn, struct frame *frame)
 }
 
 const struct conn_ops editor_conn_ops = {
+	.read_query = editor_read_query,
 	.open = editor_opened,
 	.message = editor_message,
 	.writable = editor_writable,

@@ -322,8 +322,10 @@ const char *query_append(struct conn *conn);
  */
 const char *query_read_stream(
 	struct conn *conn, struct observer_config *ret_config, struct load_request *ret_load);
-/** Reads a WebSocket's query into the connection; a message is left in conn->ws->refused. */
-void query_read_socket(struct conn *conn);
+/** Reads `client_id` into the WebSocket. Returns NULL, or a message. */
+const char *query_read_client_id(struct conn *conn);
+/** Reads `format`, `deltas` and `client_id` of an observer's WebSocket. Returns NULL, or a message. */
+const char *query_read_observer(struct conn *conn);
 
 /* server_keys.c */
 /**

@@ -4,7 +4,8 @@
  * forwarded request is taken as it arrives; any other is gathered, and the request is routed when
  * it is complete.
  */
-#include "node_internal.h"
+#include "http_internal.h"
+#include "placement.h"
 
 #include <assert.h>
 #include <stdio.h>

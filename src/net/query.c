@@ -130,7 +130,7 @@ static const char *read_deltas(const char *text, enum deltas *ret)
 	return NULL;
 }
 
-static const char *read_client_id(struct conn *conn)
+const char *query_read_client_id(struct conn *conn)
 {
 	char buf[QUERY_VALUE_MAX];
 	const char *client = query_get(conn, "client_id", buf, sizeof(buf));
@@ -144,10 +144,7 @@ static const char *read_client_id(struct conn *conn)
 	return NULL;
 }
 
-/**
- * Reads `format`, `deltas` and `client_id` of an observer's WebSocket. Returns NULL, or a message.
- */
-static const char *read_observer(struct conn *conn)
+const char *query_read_observer(struct conn *conn)
 {
 	char buf[QUERY_VALUE_MAX];
 	static const char *const names[] = {"format", "deltas", "client_id", NULL};
@@ -163,14 +160,7 @@ static const char *read_observer(struct conn *conn)
 	if (bad) {
 		return bad;
 	}
-	return read_client_id(conn);
-}
-
-/** Reads the query of an editor's WebSocket. Returns NULL, or a message. */
-static const char *read_editor(struct conn *conn)
-{
-	const char *bad = query_check(conn, (const char *const[]){"client_id", NULL});
-	return bad ? bad : read_client_id(conn);
+	return query_read_client_id(conn);
 }
 
 /**
@@ -268,17 +258,4 @@ const char *query_append(struct conn *conn)
 	free(conn->title);
 	conn->title = xstrdup(title);
 	return NULL;
-}
-
-void query_read_socket(struct conn *conn)
-{
-	if (conn->ops == &observer_conn_ops) {
-		conn->ws->refused = read_observer(conn);
-	} else if (conn->ops == &producer_conn_ops) {
-		conn->ws->refused = query_append(conn);
-	} else if (conn->ops == &editor_conn_ops) {
-		conn->ws->refused = read_editor(conn);
-	} else {
-		conn->ws->refused = query_check(conn, (const char *const[]){NULL});
-	}
 }

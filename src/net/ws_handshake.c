@@ -157,7 +157,8 @@ void ws_upgrade(struct conn *conn)
 	const char *deflate = answer_deflate(conn);
 	conn->ws->deflates = conn->ws->reader.may_deflate = deflate != NULL;
 	conn->ops = ops;
-	query_read_socket(conn);
+	conn->ws->refused = ops->read_query ? ops->read_query(conn)
+					    : query_check(conn, (const char *const[]){NULL});
 	if (conn->session_id[0] && conn->server->placement) {
 		conn->ws->target = http_copy_target(conn->http->head);
 	}

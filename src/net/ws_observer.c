@@ -323,6 +323,7 @@ void ws_observer_renewed(struct conn *conn)
 
 static void observer_closed(struct conn *conn)
 {
+	ws_content_drop(conn);
 	if (conn->ws->observer) {
 		metrics_add(conn->server->metrics, ws_observer_metric(conn), (uint64_t)-1);
 	}
@@ -331,6 +332,7 @@ static void observer_closed(struct conn *conn)
 }
 
 const struct conn_ops observer_conn_ops = {
+	.read_query = query_read_observer,
 	.open = observer_open,
 	.message = observer_message,
 	.writable = observer_writable,

@@ -1,4 +1,5 @@
 /* The producer's WebSocket: append, answered with `appended` once durable, and keepalive. */
+#include "http_internal.h"
 #include "routes.h"
 #include "ws_internal.h"
 
@@ -159,6 +160,7 @@ static void producer_session_lost(struct conn *conn, const struct session *sessi
 }
 
 const struct conn_ops producer_conn_ops = {
+	.read_query = query_append,
 	.open = producer_open,
 	.message = producer_message,
 	.writable = conn_flush,

@@ -3,7 +3,6 @@
  * handles the messages in a file of its own (struct conn_ops).
  */
 #include "http_internal.h"
-#include "ws_internal.h"
 
 #include "holdfast/deflate.h"
 
@@ -137,7 +136,6 @@ void ws_finish(struct conn *conn)
 	}
 	free(conn->sse);
 	conn->sse = NULL;
-	ws_content_drop(conn);
 	list_for_each_safe(link, tmp, &ws->outbox) {
 		drop_queued(conn, list_entry(link, struct queued_frame, link));
 	}
