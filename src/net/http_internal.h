@@ -48,6 +48,8 @@ struct http_exchange *http_create(struct conn *conn);
 void http_finish(struct conn *conn);
 
 /* ws_observer.c */
+/** Streams the events of conn.session_id, which exists and which the token can see. */
+void http_open_sse(struct conn *conn);
 /** Takes an answer to an elicitation, whose content goes to the agent. */
 int conn_take_elicited(struct conn *conn, struct session *session, const struct request *request,
 	struct refusal *refusal);
@@ -86,6 +88,8 @@ bool http_needs_token(const struct conn *conn);
 bool http_is_served_here(const struct conn *conn);
 /** Whether it asks for the stream of a session or of the feed, as EventSource does. */
 bool http_is_event_source(const struct conn *conn);
+/** Whether the body is events, one on each line. */
+bool http_is_stream(const struct conn *conn);
 /** Whether the body is an image or a file. Such a request is routed before its body has arrived. */
 bool http_is_upload(const struct conn *conn);
 /** Whether the request appends and is allowed to, so that the rate limits of producers apply. */
@@ -263,10 +267,8 @@ void http_begin_sse(
 void http_respond_ended(struct conn *conn, const char *error, size_t len);
 /** Whether the request asks for server-sent events. */
 bool http_wants_sse(const struct conn *conn);
-/** Streams the events of conn.session_id, which exists and which the token can see. */
-void http_open_sse(struct conn *conn);
-/** Streams the feed. */
-void http_open_sse_feed(struct conn *conn);
+/** Refuses a request for a stream with a body, which would arrive after the stream has begun. */
+bool http_refuses_body_of_stream(struct conn *conn);
 /**
  * Opens a stream that only says when to reconnect, and ends it: after a refusal EventSource would
  * not reconnect.
@@ -274,8 +276,6 @@ void http_open_sse_feed(struct conn *conn);
 void http_drain_sse(struct conn *conn);
 
 /* http_stream.c */
-/** Whether the body is events, one on each line. */
-bool http_is_stream(const struct conn *conn);
 void http_stream_begin(struct conn *conn);
 
 /* identity.c */

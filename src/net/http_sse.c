@@ -5,7 +5,6 @@
  * followed by the end of the stream, after which EventSource reconnects.
  */
 #include "http_internal.h"
-#include "placement.h"
 
 #include "holdfast/sse.h"
 
@@ -66,13 +65,7 @@ void http_begin_sse(
 	}
 }
 
-static void begin_stream(struct conn *conn, const struct conn_ops *ops)
-{
-	http_begin_sse(conn, ops, "", true);
-}
-
-/** Refuses a request with a body, which would arrive after the stream has begun. */
-static bool has_body(struct conn *conn)
+bool http_refuses_body_of_stream(struct conn *conn)
 {
 	if (conn->http->framing.body != HTTP_NO_BODY) {
 		http_refuse(conn, "bad_request", "a request for a stream of events has no body");
@@ -81,44 +74,13 @@ static bool has_body(struct conn *conn)
 	return false;
 }
 
-void http_open_sse(struct conn *conn)
-{
-	struct observer_config config = {0};
-	struct load_request load = {0};
-	const char *bad = query_read_stream(conn, &config, &load);
-	if (bad) {
-		http_refuse(conn, "bad_request", bad);
-		return;
-	}
-	if (has_body(conn)) {
-		return;
-	}
-	begin_stream(conn, placement_stream_ops(conn));
-	conn->ws->config.format = config.format;
-	conn->ws->config.deltas = config.deltas;
-	ws_begin(conn);
-	if (conn->ws->observer) {
-		observer_load(conn->ws->observer, &load);
-	}
-}
-
-void http_open_sse_feed(struct conn *conn)
-{
-	const char *bad = query_check(conn, (const char *const[]){NULL});
-	if (bad) {
-		http_refuse(conn, "bad_request", bad);
-	} else if (!has_body(conn)) {
-		begin_stream(conn, &feed_conn_ops);
-		ws_begin(conn);
-	}
-}
-
 void http_drain_sse(struct conn *conn)
 {
-	if (has_body(conn)) {
+	static const struct conn_ops ops = {.writable = conn_flush};
+	if (http_refuses_body_of_stream(conn)) {
 		return;
 	}
-	begin_stream(conn, &feed_conn_ops);
+	http_begin_sse(conn, &ops, "", true);
 	room_note_known(conn);
 	sse_say_retry(conn, conn->server->limits->drain_retry_ms);
 	conn_send(conn, frame_draining(conn->server->limits->drain_retry_ms));

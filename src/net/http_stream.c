@@ -22,18 +22,6 @@ struct event_stream {
 	struct refusal refusal; /* code NULL: none */
 };
 
-bool http_is_stream(const struct conn *conn)
-{
-	const struct http_head *head = conn->http->head;
-	if (conn->http->method != HTTP_POST || conn->http->framing.body == HTTP_NO_BODY ||
-		conn->http->route->body != BODY_EVENTS) {
-		return false;
-	}
-	return http_head_is_type(head, "content-type", "application/x-ndjson") ||
-	       http_head_is_type(head, "content-type", "application/ndjson") ||
-	       http_head_is_type(head, "content-type", "application/jsonl");
-}
-
 static struct event_stream *stream_of(struct answer *answer)
 {
 	return list_entry(answer, struct event_stream, answer);

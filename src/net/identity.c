@@ -2,7 +2,8 @@
  * Authentication (proto/access.md): the token or login of a request or WebSocket, and the answers
  * to wrong ones. Host and Origin have been checked before (auth.c).
  */
-#include "node_internal.h"
+#include "http_internal.h"
+#include "placement.h"
 
 #include <stdio.h>
 #include <stdlib.h>

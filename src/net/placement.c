@@ -110,5 +110,5 @@ void placement_leave(struct conn *conn, bool is_known)
 
 const struct conn_ops *placement_stream_ops(const struct conn *conn)
 {
-	return conn->mirror ? ops_of(conn)->stream_ops : &observer_conn_ops;
+	return conn->mirror ? ops_of(conn)->stream_ops : NULL;
 }

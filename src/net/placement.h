@@ -105,7 +105,7 @@ struct channel *placement_channel(const struct conn *conn);
 void placement_join(struct conn *conn);
 /** Ends that; `is_known`: placement_join() was called. Does nothing if the connection watches none. */
 void placement_leave(struct conn *conn, bool is_known);
-/** The kind of an observer's stream of events: of a session here, or of one that it watches. */
+/** The kind of an observer's stream of a session that it watches there; NULL: its session is here. */
 const struct conn_ops *placement_stream_ops(const struct conn *conn);
 
 #endif

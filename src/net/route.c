@@ -1,5 +1,5 @@
 /* Looks up the route of a request (door.h), and answers from it what the path says. */
-#include "node_internal.h"
+#include "http_internal.h"
 #include "routes.h"
 
 #include <string.h>
@@ -153,6 +153,18 @@ const struct conn_ops *http_find_socket(const struct conn *conn)
 bool http_is_event_source(const struct conn *conn)
 {
 	return has_flag(conn, ROUTE_EVENT_SOURCE) && http_wants_sse(conn);
+}
+
+bool http_is_stream(const struct conn *conn)
+{
+	const struct http_head *head = conn->http->head;
+	if (conn->http->method != HTTP_POST || conn->http->framing.body == HTTP_NO_BODY ||
+		conn->http->route->body != BODY_EVENTS) {
+		return false;
+	}
+	return http_head_is_type(head, "content-type", "application/x-ndjson") ||
+	       http_head_is_type(head, "content-type", "application/ndjson") ||
+	       http_head_is_type(head, "content-type", "application/jsonl");
 }
 
 bool http_is_upload(const struct conn *conn)

@@ -1,4 +1,4 @@
-/* The feed WebSocket: the list of sessions, and their changes. */
+/* The feed: the list of sessions, and their changes. A WebSocket, or server-sent events. */
 #include "http_internal.h"
 #include "routes.h"
 
@@ -306,10 +306,23 @@ const struct conn_ops feed_conn_ops = {
 	.is_about_all = true,
 };
 
+/* --- HTTP --- */
+
+static void open_stream(struct conn *conn)
+{
+	const char *bad = query_check(conn, (const char *const[]){NULL});
+	if (bad) {
+		http_refuse(conn, "bad_request", bad);
+	} else if (!http_refuses_body_of_stream(conn)) {
+		http_begin_sse(conn, &feed_conn_ops, "", true);
+		ws_begin(conn);
+	}
+}
+
 static void serve(struct conn *conn)
 {
 	if (http_wants_sse(conn)) {
-		http_open_sse_feed(conn);
+		open_stream(conn);
 	} else {
 		http_refuse_method(conn, "GET");
 	}

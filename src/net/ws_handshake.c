@@ -2,7 +2,8 @@
  * Turns a connection into a WebSocket (RFC 6455, section 4): the handshake, the kind of socket at a
  * path, and the session that it is for.
  */
-#include "node_internal.h"
+#include "http_internal.h"
+#include "placement.h"
 
 #include "holdfast/deflate.h"
 

@@ -1,5 +1,9 @@
-/* The observer's WebSocket: passes its requests to the observer, the session and its agent. */
+/*
+ * The observer's WebSocket, which passes its requests to the observer, the session and its agent,
+ * and its stream of server-sent events, which has none.
+ */
 #include "http_internal.h"
+#include "placement.h"
 #include "routes.h"
 #include "ws_internal.h"
 
@@ -340,6 +344,28 @@ const struct conn_ops observer_conn_ops = {
 	.sweep = ws_tell_presence,
 	.renewed = ws_observer_renewed,
 };
+
+void http_open_sse(struct conn *conn)
+{
+	struct observer_config config = {0};
+	struct load_request load = {0};
+	const char *bad = query_read_stream(conn, &config, &load);
+	if (bad) {
+		http_refuse(conn, "bad_request", bad);
+		return;
+	}
+	if (http_refuses_body_of_stream(conn)) {
+		return;
+	}
+	const struct conn_ops *elsewhere = placement_stream_ops(conn);
+	http_begin_sse(conn, elsewhere ? elsewhere : &observer_conn_ops, "", true);
+	conn->ws->config.format = config.format;
+	conn->ws->config.deltas = config.deltas;
+	ws_begin(conn);
+	if (conn->ws->observer) {
+		observer_load(conn->ws->observer, &load);
+	}
+}
 
 const struct route observer_routes[] = {
 	{"/api/sessions/{id}/ws", "", .flags = ROUTE_SESSION | ROUTE_CHECKED,
