@@ -2,7 +2,8 @@
  * The server: creates and destroys it, and does what concerns all connections: the end of a tick,
  * sessions that change or move, and draining.
  */
-#include "node_internal.h"
+#include "http_internal.h"
+#include "placement.h"
 
 #include "holdfast/deflate.h"
 #include "holdfast/diag.h"
