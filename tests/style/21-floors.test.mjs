@@ -148,12 +148,37 @@ test('libwebsockets is included by one file, and linked by the rooms outside of 
 	// Lists of files that end up in no library are programs of their own, whatever their names are.
 	for (const file of filesIn(['src'], ['meson.build'])) {
 		for (const [, list, files] of readFileSync(join(root, file), 'utf8').matchAll(/^(\w+)\s*\+?=\s*files\(([^)]*)\)/gm)) {
-			for (const [, name] of list === 'core_files' ? [] : files.matchAll(/'([^']+)'/g)) {
+			for (const [, name] of list.startsWith('core_') ? [] : files.matchAll(/'([^']+)'/g)) {
 				outside.add(roomOfSource(join(dirname(file), name)));
 			}
 		}
 	}
 	assert.deepEqual([...outside].sort(), [...table.others.get('outside the core library')].sort());
+});
+
+test('what only several nodes need is included by its own files, and by the relay, which gives it to the others', () => {
+	// tests/unit/test_without_nodes.c links a server without these files: the lists in meson.build are the same.
+	const own = new Set();
+	for (const file of filesIn(['src'], ['meson.build'])) {
+		for (const [, files] of readFileSync(join(root, file), 'utf8').matchAll(/^(?:core|net)_node_files\s*\+=\s*files\(([^)]*)\)/gm)) {
+			for (const [, name] of files.matchAll(/'([^']+)'/g)) {
+				own.add(join(dirname(file), name));
+			}
+		}
+	}
+	assert.ok(own.size > 10, [...own].join(' '));
+	const names = new Set([...own].map((file) => `${basename(file, '.c')}.h`).concat('node_internal.h', 'mirror_internal.h'));
+	// The header of the placement has the type of the sockets that an editor's door opens by it.
+	const may = (file) => own.has(file) || names.has(basename(file)) || roomOf(file) === 'relay' || file === 'src/net/placement.h';
+	const wrong = [];
+	for (const file of sources.filter((name) => !may(name))) {
+		for (const [, header] of text.get(file).matchAll(/^\s*#\s*include\s+"(?:[^"]*\/)?([^"/]+)"/gm)) {
+			if (names.has(header)) {
+				wrong.push(`${file}: ${header}`);
+			}
+		}
+	}
+	assert.deepEqual(wrong, []);
 });
 
 test('files of our own are opened by one function, which follows no link and waits for nothing (holdfast/beneath.h)', () => {
