@@ -1,5 +1,6 @@
 // Descriptors that a server closes twice (close_watch.c). With HOLDFAST_TEST_CLOSES each server of a test is watched.
 
+import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -11,6 +12,7 @@ export function watchCloses(env, binary, path) {
 		return env;
 	}
 	const library = join(dirname(binary), 'tests/support/libholdfast-close-watch.so');
+	assert.ok(existsSync(library), `${library} is not built; without it, nothing is watched`);
 	return {
 		...env,
 		HOLDFAST_CLOSE_WATCH: path,
