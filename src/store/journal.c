@@ -20,19 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-uint64_t journal_checksum(const char *bytes, size_t len)
-{
-	return XXH3_64bits(bytes, len);
-}
-
-uint64_t journal_session_hash(const char *id, size_t id_len, uint64_t epoch)
-{
-	return XXH3_64bits_withSeed(id, id_len, epoch);
-}
-
 static void handle_revive(uv_timer_t *timer);
 static void batch_work(void *arg);
 static void batch_done(void *arg);

@@ -2,6 +2,8 @@
 #ifndef HOLDFAST_JOURNAL_READ_H
 #define HOLDFAST_JOURNAL_READ_H
 
+#include "checksum.h"
+
 #include "holdfast/buffer.h"
 #include "holdfast/store.h"
 
@@ -63,7 +65,5 @@ bool journal_reader_is_blank(const struct journal_reader *reader, size_t from);
  * first batch, so that no crash leaves that if batches are synced.
  */
 bool journal_reader_has_batch(const struct journal_reader *reader);
-/** The checksum of everything in a segment: XXH3_64. */
-uint64_t journal_checksum(const char *bytes, size_t len);
 
 #endif

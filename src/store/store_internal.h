@@ -6,6 +6,7 @@
 
 #include "ages.h"
 #include "aside.h"
+#include "checksum.h"
 #include "disk_io.h"
 #include "engine.h"
 #include "journal_read.h"
@@ -326,9 +327,6 @@ void journal_dropped(struct journal *journal, uint64_t oldest);
 struct journal *journal_make(void);
 /** Writes what was appended, if anything, and frees the journal. */
 int journal_make_end(struct journal *journal, int dir_fd);
-
-/** Identifies a session within a journal: XXH3_64 of its id, seeded with its epoch. */
-uint64_t journal_session_hash(const char *id, size_t id_len, uint64_t epoch);
 
 /* store_files.c */
 /** The ids of the sessions that have a folder, sorted; disk_list_free() frees them. */
