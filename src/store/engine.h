@@ -195,9 +195,6 @@ void log_part_forget(struct log_part *part);
 /* log_keys.c */
 /** Takes over the names, which have been read; or status < 0 says why they could not be. */
 void log_keys_loaded(struct session_log *log, struct name_table *names, int status);
-/** Puts lines of keys.jsonl into a table; -EBADMSG if one of them is damaged. */
-int name_lines_take(
-	const struct store_facts *facts, struct name_table *names, const char *bytes, size_t len);
 
 /* log_read.c */
 /** Drops the events read so far. */

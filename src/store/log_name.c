@@ -1,6 +1,7 @@
-/* Parses the lines of keys.jsonl. Pure. */
+/* Writes and parses the lines of keys.jsonl. Pure. */
 #include "store_internal.h"
 
+#include "holdfast/json_text.h"
 #include "holdfast/sealed_line.h"
 
 #include <errno.h>
@@ -121,4 +122,37 @@ int log_name_scan(
 		scan_rest(at, end, ret);
 	}
 	return 0;
+}
+
+void name_line_append(struct buffer *out, const struct name_kind *kinds,
+	const struct log_name *name, struct raw_name *ret)
+{
+	const struct name_kind *kind = &kinds[name->kind];
+	size_t start = out->len;
+	buffer_printf(out, "{\"kind\":\"%s\",\"seq\":%llu,\"key\":", kind->name,
+		(unsigned long long)name->seq);
+	size_t key = out->len;
+	buffer_append_json(out, name->key, strlen(name->key));
+	size_t key_end = out->len;
+	size_t by = 0;
+	if (*name->by) {
+		buffer_append_str(out, ",\"by\":");
+		by = out->len;
+		buffer_append_json(out, name->by, strlen(name->by));
+	}
+	size_t by_end = out->len;
+	if (kind->has_sum) {
+		buffer_printf(out, ",\"sum\":\"%016llx\"", (unsigned long long)name->sum.value);
+	}
+	if (name->sum.rule) {
+		buffer_printf(out, ",\"rule\":%u", name->sum.rule);
+	}
+	sealed_line_end(out, start);
+	*ret = (struct raw_name){.kind = name->kind,
+		.key = out->data + key + 1,
+		.key_len = key_end - key - 2,
+		.by = by ? out->data + by + 1 : "",
+		.by_len = by ? by_end - by - 2 : 0,
+		.seq = name->seq,
+		.sum = name->sum};
 }

@@ -185,7 +185,7 @@ static void launch(struct log_write *write)
 		hash_get(log->store->leftovers, log->id, strlen(log->id)) == log->store;
 	write->reopens = log->is_moved;
 	log->is_moved = false;
-	log_keys_launch(log, write->is_whole, &write->keys);
+	keys_file_launch(log, write->is_whole, &write->keys);
 	log_index_launch(log, write->is_whole, &write->index);
 }
 
@@ -456,10 +456,10 @@ static void land(struct log_write *write, bool is_synced)
 		bool is_more = write->part.count || write->part.names.len;
 		log_part_land(&write->part);
 		if (is_more) {
-			log_keys_flush(log);
+			keys_file_flush(log);
 		}
 	}
-	int r = first_error(log_keys_land(log, &write->keys), log_index_land(log, &write->index));
+	int r = first_error(keys_file_land(log, &write->keys), log_index_land(log, &write->index));
 	r = first_error(write->status, r);
 	if (write->item) {
 		checkpoint_item_written(write->item, log, r, write->dir_fd, write->fd);
@@ -475,7 +475,7 @@ static void land(struct log_write *write, bool is_synced)
 	}
 	session_log_trim(log);
 	log_index_resume(log);
-	log_keys_resume(log);
+	keys_file_resume(log);
 }
 
 static void removal_work(uv_work_t *work)

@@ -5,7 +5,9 @@
  */
 #include "store_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 void name_table_begin(struct name_table *table, const struct name_kind *kinds, uint64_t seed)
 {
@@ -101,4 +103,34 @@ const struct name_slot *name_table_get(
 {
 	const struct name_slot *slot = find_slot(table, digest_of(table, kind, key, len));
 	return slot->digest ? slot : NULL;
+}
+
+/* --- lines --- */
+
+int name_lines_take(
+	const struct store_facts *facts, struct name_table *names, const char *bytes, size_t len)
+{
+	const char *end = bytes + len;
+	for (const char *at = bytes; at < end;) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		struct raw_name name;
+		if (!newline || log_name_scan(facts, at, (size_t)(newline - at), &name) < 0) {
+			return -EBADMSG;
+		}
+		if (name.kind) {
+			name_table_put(names, &name);
+		}
+		at = newline + 1;
+	}
+	return 0;
+}
+
+uint64_t name_lines_count(const struct store_facts *facts, const struct buffer *lines)
+{
+	struct name_table names;
+	name_table_begin(&names, facts->name_kinds, 0);
+	(void)name_lines_take(facts, &names, lines->data, lines->len);
+	uint64_t count = names.inputs;
+	name_table_finish(&names);
+	return count;
 }

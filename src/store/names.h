@@ -52,6 +52,9 @@ struct raw_name {
 /** Reads a line. -EBADMSG if its checksum is wrong; `kind` is 0 if a later version wrote it. */
 int log_name_scan(
 	const struct store_facts *facts, const char *line, size_t len, struct raw_name *ret);
+/** Appends the line of a name; *ret is the same name, borrowed from `out`. */
+void name_line_append(struct buffer *out, const struct name_kind *kinds,
+	const struct log_name *name, struct raw_name *ret);
 
 /* names_rebuild.c: any thread */
 /** Makes the names of a log anew, of which lines are damaged or gone. */
@@ -67,11 +70,6 @@ void names_rebuild_salvage(struct names_rebuild *rebuild, const char *bytes, siz
  * events, in their order, once all lines are salvaged.
  */
 void names_rebuild_event(struct names_rebuild *rebuild, const struct event_view *view);
-/** Appends the line of a name; *ret is the same name, borrowed from `out`. */
-void name_line_append(struct buffer *out, const struct name_kind *kinds,
-	const struct log_name *name, struct raw_name *ret);
-/** How many names given by inputs these lines have, which are good. */
-uint64_t name_lines_count(const struct store_facts *facts, const struct buffer *lines);
 
 /* name_table.c: any thread */
 void name_table_begin(struct name_table *table, const struct name_kind *kinds, uint64_t seed);
@@ -80,5 +78,10 @@ void name_table_put(struct name_table *table, const struct raw_name *name);
 /** Looks a name up by its kind and escaped key; NULL if it is not in the table. */
 const struct name_slot *name_table_get(
 	const struct name_table *table, unsigned kind, const char *key, size_t len);
+/** Puts lines of keys.jsonl into a table; -EBADMSG if one of them is damaged. */
+int name_lines_take(
+	const struct store_facts *facts, struct name_table *names, const char *bytes, size_t len);
+/** How many names given by inputs these lines have, which are good. */
+uint64_t name_lines_count(const struct store_facts *facts, const struct buffer *lines);
 
 #endif

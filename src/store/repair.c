@@ -465,9 +465,9 @@ static void take_written(struct session_log *log, uint64_t size)
 static int write_names(struct session_log *log, int dir_fd)
 {
 	struct file_append append;
-	log_keys_launch(log, true, &append);
+	keys_file_launch(log, true, &append);
 	file_append_run(&append, log->store->sessions_fd, log->id);
-	int r = log_keys_land(log, &append);
+	int r = keys_file_land(log, &append);
 	file_append_finish(&append);
 	return r == 0 && log->keys.size ? disk_sync(dir_fd, "keys.jsonl", O_RDWR) : r;
 }

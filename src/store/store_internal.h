@@ -123,7 +123,7 @@ struct log_keys {
 	uint64_t input_names; /* the number of names given by inputs over the session's life */
 	struct buffer unwritten; /* lines that are not in the file yet */
 	struct name_table names; /* all names, or none: they are not in memory */
-	struct names_job *job; /* which reads the names, or NULL */
+	void *job; /* of the engine, which reads the names; or NULL */
 	int error; /* of the last attempt to read them; 0: it succeeded */
 	struct list waits; /* struct names_wait */
 	struct buffer found; /* the result of the last lookup */
@@ -499,23 +499,25 @@ void log_keys_note_replayed(struct session_log *log, uint64_t seq);
 void log_keys_doubt(struct session_log *log);
 /** Says, once the store is open, that names are lost: appends that need them are refused. */
 void log_keys_tell_missing(struct session_log *log);
-/** Has the names written if many are unwritten. */
-void log_keys_flush(struct session_log *log);
-/** Prepares an append of the unwritten names, if there are enough of them, or `all`. */
-void log_keys_launch(struct session_log *log, bool all, struct file_append *ret);
-/**
- * Takes the result of that append. Returns a negative errno if it failed, -EBUSY if the file is
- * being read or rebuilt.
- */
-int log_keys_land(struct session_log *log, struct file_append *append);
-/** Member of struct store_engine. */
-int log_keys_load(struct session_log *log, bool now);
-/** The log's files are not in use any more: begins to read names that somebody waits for. */
-void log_keys_resume(struct session_log *log);
 /** Before the log is freed: ends the waits for its names. */
 void log_keys_finish(struct log_keys *keys);
 /** Drops the names from memory; they are read again for the next lookup. */
 void log_keys_rest(struct log_keys *keys);
+
+/* keys_file.c */
+/** Has the names written if many are unwritten. */
+void keys_file_flush(struct session_log *log);
+/** Prepares an append of the unwritten names, if there are enough of them, or `all`. */
+void keys_file_launch(struct session_log *log, bool all, struct file_append *ret);
+/**
+ * Takes the result of that append. Returns a negative errno if it failed, -EBUSY if the file is
+ * being read or rebuilt.
+ */
+int keys_file_land(struct session_log *log, struct file_append *append);
+/** Member of struct store_engine. */
+int keys_file_load(struct session_log *log, bool now);
+/** The log's files are not in use any more: begins to read names that somebody waits for. */
+void keys_file_resume(struct session_log *log);
 
 /* store_clock.c */
 /** Member of struct store_engine. */
