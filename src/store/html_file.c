@@ -385,7 +385,7 @@ static int add(struct adding *adding)
 int html_file_add(const struct html_place *place, struct html_portion *portion)
 {
 	struct adding adding = {.place = place, .portion = portion, .begun = uv_hrtime()};
-	/* Opens the log last: whoever replaces it deletes the other two after that (prune.c). */
+	/* Opens the log last: whoever replaces it deletes the other two after that (prune_file.c). */
 	const int flags = O_RDWR | O_CREAT | O_APPEND;
 	adding.index_fd = open_part(place, "events.html.index", flags);
 	adding.html_fd = open_part(place, "events.html", flags);

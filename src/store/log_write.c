@@ -428,7 +428,7 @@ static void take_lines(struct session_log *log, struct log_write *write)
 	buffer_finish(&log->unwritten);
 	log->unwritten = write->lines;
 	write->lines = (struct buffer){0};
-	if (!write->is_held) { /* else the log's file may have been replaced (prune.c) */
+	if (!write->is_held) { /* else the log's file may have been replaced */
 		log->written = write->written;
 	}
 	if (!log->unwritten.len) {

@@ -1,6 +1,6 @@
 /*
  * Retention: which events of a log may be pruned, for all engines. The functions for files are
- * here, too, and are called by checkpoints; pg_prune.c has those for databases.
+ * here, too (prune_file.c), and are called by checkpoints; pg_prune.c has those for databases.
  */
 #ifndef HOLDFAST_STORE_PRUNE_H
 #define HOLDFAST_STORE_PRUNE_H
@@ -29,8 +29,9 @@ struct prune {
 	bool sweeps; /* delete blobs of pruned events, too */
 	struct buffer waiting; /* queued prompts, as JSON, whose blobs must stay; owned */
 };
-/** Member of struct store_engine. */
-void prune_look(struct store *store);
+/** The timer that calls store_prune(). */
+void prune_init(struct store *store);
+void prune_finish(struct store *store);
 /** Sets wants_prune of each log that seems to have events to prune, and calls `begin` for it. */
 void prune_each_due(struct store *store, void (*begin)(struct session_log *log));
 /** Whether pruning a log that wants it may begin now. */
@@ -50,8 +51,10 @@ struct prune_search {
 /** Looks at the next event, a line of `len` bytes at `offset`. Returns true to end the search. */
 bool prune_search_line(
 	struct prune_search *search, uint64_t seq, int64_t ts, uint64_t offset, size_t len);
-void prune_init(struct store *store);
-void prune_finish(struct store *store);
+
+/* prune_file.c */
+/** Member of struct store_engine. */
+void prune_look(struct store *store);
 /** Determines what to prune of a log that is being checkpointed; if anything, freezes the log. */
 void prune_begin(struct session_log *log, struct prune *ret);
 /**
