@@ -269,7 +269,7 @@ static void follow(const struct cold_read *read)
 	const struct log_read *base = read->base;
 	struct session_log *log = session_log_of(base->store, base->id, base->epoch);
 	if (log && read->lacks_html) {
-		renderer_follow(base->store->renderer, log, true);
+		html_follow(log, true);
 	}
 }
 

@@ -177,6 +177,7 @@ static int embedded_open(struct store *store, const struct store_place *place, c
 	list_init(&store->reads_due);
 	journal_init(&store->journal, store);
 	prune_init(store);
+	store->html = html_follower_create(store);
 	left_out_init(store);
 	int r = open_dirs(store, place->dir, ret_why);
 	if (r == 0) {
@@ -196,6 +197,7 @@ static void embedded_free(struct store *store)
 {
 	journal_finish(&store->journal);
 	prune_finish(store);
+	html_follower_destroy(store->html);
 	left_out_finish(store);
 	store_room_finish(store);
 	close(store->sessions_fd);

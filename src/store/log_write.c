@@ -450,7 +450,7 @@ static void land(struct log_write *write, bool is_synced)
 	take_lines(log, write);
 	if (is_synced) {
 		if (write->part.count) {
-			renderer_follow(log->store->renderer, log, false);
+			html_follow(log, false);
 		}
 		/* Only what adds names has them written: else a full disk would be tried for ever. */
 		bool is_more = write->part.count || write->part.names.len;

@@ -33,7 +33,7 @@ struct session_log *session_log_mirror(
 	list_init(&log->link);
 	list_init(&log->fd_link);
 	list_init(&log->wanted_link);
-	list_init(&log->html_link);
+	list_init(&log->html.link);
 	list_init(&log->waiting);
 	list_init(&log->keys.waits);
 	store->engine->nodes->mirror(log, place->number);

@@ -1,6 +1,6 @@
 /*
- * A thread that renders HTML, to relieve the loop: for pages that clients request, and for
- * events.html after events were written. Pages and files take turns.
+ * A thread that renders HTML, to relieve the loop: for pages that clients request, and what an
+ * engine keeps of it (html_follow.h). They take turns.
  */
 #ifndef HOLDFAST_RENDERER_H
 #define HOLDFAST_RENDERER_H
@@ -8,10 +8,10 @@
 #include "holdfast/event.h"
 #include "holdfast/list.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct store;
-struct session_log;
 
 /** A page whose events are prepared in a format, some at a time. */
 struct page_render {
@@ -30,9 +30,15 @@ void renderer_destroy(struct renderer *renderer);
 void renderer_page(struct renderer *renderer, struct page_render *render);
 /** Skips the rest of a page; `done` is still called, in a later turn. */
 void renderer_cancel(struct page_render *render);
-/** A log has grown: brings its events.html up to date, after a delay unless `now`. */
-void renderer_follow(struct renderer *renderer, struct session_log *log, bool now);
-/** The log is about to be freed. */
-void renderer_forget(struct session_log *log);
+
+/** Work of an engine on the thread, a piece at a time. */
+struct renderer_work {
+	bool (*begin)(void *arg); /* takes the next piece; false: there is none */
+	void (*run)(void *arg); /* on the thread */
+	void (*end)(void *arg);
+};
+void renderer_share(struct renderer *renderer, const struct renderer_work *work, void *arg);
+/** Begins the next piece of work, if there is some and the thread is idle. */
+void renderer_go_on(struct renderer *renderer);
 
 #endif

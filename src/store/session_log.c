@@ -24,7 +24,7 @@ struct session_log *session_log_new(
 	log->fd = -1;
 	list_init(&log->fd_link);
 	list_init(&log->wanted_link);
-	list_init(&log->html_link);
+	list_init(&log->html.link);
 	list_init(&log->waiting);
 	list_init(&log->keys.waits);
 	list_append(&store->logs, &log->link);
@@ -80,7 +80,7 @@ void session_log_unlist(struct session_log *log)
 	store_add_damaged(log->store, -(log->damage_from != 0) - log->keys.is_told);
 	list_remove(&log->link);
 	list_remove(&log->wanted_link);
-	renderer_forget(log);
+	list_remove(&log->html.link);
 	/* Ends the waits for its names; a lookup of the session then finds that it is gone. */
 	log_keys_finish(&log->keys);
 }

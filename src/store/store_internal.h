@@ -9,6 +9,7 @@
 #include "checksum.h"
 #include "disk_io.h"
 #include "engine.h"
+#include "html_follow.h"
 #include "journal_read.h"
 #include "left_out.h"
 #include "metadata.h"
@@ -196,10 +197,7 @@ struct session_log {
 	bool is_suspect;
 	uint64_t digest; /* of its id, for store.by_id */
 	struct session_log *next_in_chain;
-	struct list html_link; /* renderer.due: events.html is behind */
-	uint64_t html_next; /* events.html has the events before this one, as far as is known */
-	bool html_is_anew; /* events.html was begun anew, and is not complete yet */
-	bool html_is_left; /* events.html is given up: it cannot be written, or its log not read */
+	struct html_log html;
 	struct list wanted_link; /* store.wanted: a checkpoint of its own is due */
 	uint64_t round; /* the last round of checkpoints that it was in */
 
@@ -267,6 +265,7 @@ struct store {
 	unsigned reads_running; /* cold reads on the pool */
 	struct list reads_due; /* struct cold_read: those that wait */
 	struct renderer *renderer;
+	struct html_follower *html;
 	struct blobs blobs;
 	struct ages ages;
 	bool ages_unwritten; /* `ages` has changes that are not in clock.json yet */
