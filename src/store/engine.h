@@ -100,6 +100,13 @@ struct store_engine {
 	 * for a RECORD_CREATE if a session that cannot be read has this id.
 	 */
 	int64_t (*append)(struct session_log *log, const struct record *record);
+	/**
+	 * Adds an event that a replayed record completes, and that the log lacks. NULL: a record is
+	 * never durable without its events.
+	 */
+	void (*replayed)(struct session_log *log, struct event *event, int64_t ts);
+	/** See session_log_again(); NULL: nobody needs it. */
+	void (*again)(struct session_log *log, const struct event_view *view);
 	/** The part for the events and names that the newest record adds to the log. */
 	struct log_part *(*part)(struct session_log *log);
 	/**

@@ -51,20 +51,31 @@ void log_index_lose(struct log_index *index)
 	buffer_finish(&index->fresh);
 }
 
+void log_index_add(struct session_log *log, uint64_t offset)
+{
+	if (log->index.state != INDEX_LOST) {
+		pack_le(&log->index.fresh, offset, ENTRY_SIZE);
+	}
+}
+
+/** Adds the events that the file lacks to an index that was just begun. */
+static void add_unwritten(struct session_log *log)
+{
+	uint64_t at;
+	uint64_t seq = session_log_last_written(log, &at);
+	while (seq++ < log->last_seq) {
+		log_index_add(log, at);
+		at += event_line_len(session_log_hot_at(log, seq));
+	}
+}
+
 void log_index_take(struct session_log *log, uint64_t count)
 {
 	log_index_lose(&log->index);
 	log->index.state = INDEX_GOOD;
 	log->index.count = count;
 	log->index.disk.certain = log_index_size(&log->index);
-	session_log_index_unwritten(log);
-}
-
-void log_index_add(struct session_log *log, uint64_t offset)
-{
-	if (log->index.state != INDEX_LOST) {
-		pack_le(&log->index.fresh, offset, ENTRY_SIZE);
-	}
+	add_unwritten(log);
 }
 
 void log_index_launch(struct session_log *log, bool all, struct file_append *ret)
@@ -277,7 +288,7 @@ void log_index_build(struct session_log *log)
 	job->source.last_seq = session_log_last_written(log, &job->source.end);
 	log_index_lose(index);
 	index->state = INDEX_BUILDING;
-	session_log_index_unwritten(log);
+	add_unwritten(log);
 	index->was_built = true;
 	log->store->jobs++;
 	int r = uv_queue_work(log->store->loop, &job->work, build_work, build_done);

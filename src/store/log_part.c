@@ -17,12 +17,15 @@ struct coming_name {
 
 void session_log_complete(struct session_log *log, struct event *event, int64_t ts)
 {
+	const struct store_engine *engine = log->store->engine;
 	if (log->store->is_replaying) {
 		log_keys_note_replayed(log, event->seq);
-		session_log_add(log, event, ts);
+		void (*add)(struct session_log * log, struct event * event, int64_t ts) =
+			engine->replayed ? engine->replayed : session_log_take;
+		add(log, event, ts);
 		return;
 	}
-	struct log_part *part = log->store->engine->part(log);
+	struct log_part *part = engine->part(log);
 	if (part->count == part->capacity) {
 		part->capacity = part->capacity ? part->capacity * 2 : 4;
 		part->events = xrealloc(part->events, part->capacity * sizeof(*part->events));

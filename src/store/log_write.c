@@ -92,6 +92,13 @@ struct log_part *log_write_part(struct session_log *log)
 	return &write_of(log)->part;
 }
 
+void log_write_replayed(struct session_log *log, struct event *event, int64_t ts)
+{
+	event_append_line(event, &log->unwritten);
+	log_index_add(log, log->size);
+	session_log_take(log, event, ts);
+}
+
 void log_write_wants_folder(struct session_log *log)
 {
 	struct metadata meta;
@@ -436,6 +443,16 @@ static void take_lines(struct session_log *log, struct log_write *write)
 	}
 }
 
+/** Adds the entries of events that the log is about to have. */
+static void add_entries(struct session_log *log, const struct log_part *part)
+{
+	uint64_t at = log->size;
+	for (size_t i = 0; i < part->count; i++) {
+		log_index_add(log, at);
+		at += event_line_len(part->events[i].event);
+	}
+}
+
 static int first_error(int a, int b)
 {
 	return a < 0 ? a : b;
@@ -454,6 +471,7 @@ static void land(struct log_write *write, bool is_synced)
 		}
 		/* Only what adds names has them written: else a full disk would be tried for ever. */
 		bool is_more = write->part.count || write->part.names.len;
+		add_entries(log, &write->part);
 		log_part_land(&write->part);
 		if (is_more) {
 			keys_file_flush(log);

@@ -36,7 +36,6 @@ void pg_log_begin(struct session_log *log, int64_t sid, bool is_new)
 		.log = log, .sid = sid, .is_new = is_new, .rows_from = log->first_seq};
 	list_init(&kept->prune_link);
 	log->engine_data = kept;
-	log->index.state = INDEX_LOST; /* the database has its own */
 }
 
 static int64_t make_sid(void)

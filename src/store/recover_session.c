@@ -21,6 +21,7 @@ static int take_line(void *arg, const struct event_view *view, uint64_t offset, 
 		return 1;
 	}
 	log->updated_at = view->ts;
+	log_index_add(log, log->size);
 	session_log_count(log, view, len);
 	log->written = log->size;
 	return 0;

@@ -38,7 +38,7 @@ struct session_log *session_log_of(struct store *store, const char *id, uint64_t
 	return log && log->epoch == epoch ? log : NULL;
 }
 
-static struct event *hot_at(const struct session_log *log, uint64_t seq)
+struct event *session_log_hot_at(const struct session_log *log, uint64_t seq)
 {
 	size_t i = log->hot_head + (size_t)(seq - session_log_hot_first(log));
 	struct event *event = log->hot[i & (log->hot_capacity - 1)];
@@ -141,7 +141,6 @@ void session_log_trim(struct session_log *log)
 void session_log_count(struct session_log *log, const struct event_view *view, size_t len)
 {
 	assert(view->seq == log->last_seq + 1);
-	log_index_add(log, log->size);
 	log->store->ops->facts->fold(log->facts, view);
 	log->store->ops->facts->names_of(view, false, log_keys_add, log);
 	if (log->first_seq > log->last_seq) {
@@ -191,20 +190,14 @@ int64_t session_log_append(
 void session_log_again(struct session_log *log, const struct event_view *view)
 {
 	log_keys_note_replayed(log, view->seq);
-	if (log->repair) {
-		repair_take_event(log, view);
+	if (log->store->engine->again) {
+		log->store->engine->again(log, view);
 	}
 }
 
 bool session_log_wants_snapshot(const struct session_log *log)
 {
 	return log->snapshot_round != log->store->snapshot_round;
-}
-
-void session_log_add(struct session_log *log, struct event *event, int64_t ts)
-{
-	event_append_line(event, &log->unwritten);
-	session_log_take(log, event, ts);
 }
 
 int session_log_rest(struct session_log *log)
@@ -227,20 +220,10 @@ uint64_t session_log_last_written(const struct session_log *log, uint64_t *ret_e
 	uint64_t seq = log->last_seq;
 	uint64_t end = log->size;
 	while (end > log->written) {
-		end -= event_line_len(hot_at(log, seq--));
+		end -= event_line_len(session_log_hot_at(log, seq--));
 	}
 	*ret_end = end;
 	return seq;
-}
-
-void session_log_index_unwritten(struct session_log *log)
-{
-	uint64_t at;
-	uint64_t seq = session_log_last_written(log, &at);
-	while (seq++ < log->last_seq) {
-		log_index_add(log, at);
-		at += event_line_len(hot_at(log, seq));
-	}
 }
 
 /* --- the hot tail --- */
@@ -255,7 +238,7 @@ static bool find_start(
 		if (seq - 1 < session_log_hot_first(log)) {
 			return false;
 		}
-		bytes += hot_at(log, seq - 1)->json_len[FORMAT_MARKDOWN];
+		bytes += session_log_hot_at(log, seq - 1)->json_len[FORMAT_MARKDOWN];
 		if (bytes > page->max_bytes && seq <= page->to) {
 			break;
 		}
@@ -289,7 +272,7 @@ size_t session_log_get_hot(
 	size_t n = 0;
 	size_t bytes = 0;
 	for (uint64_t seq = from; seq <= page->to; seq++) {
-		struct event *event = hot_at(log, seq);
+		struct event *event = session_log_hot_at(log, seq);
 		if (!page->is_fixed_at_end && bytes >= page->max_bytes) {
 			break;
 		}

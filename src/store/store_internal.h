@@ -361,15 +361,13 @@ struct session_log *session_log_of(struct store *store, const char *id, uint64_t
 void session_log_hide(struct session_log *log);
 /** Removes the log from all tables and lists, before it is freed. */
 void session_log_unlist(struct session_log *log);
-/** Appends the next event, which is durable in the journal, to the log. */
-void session_log_add(struct session_log *log, struct event *event, int64_t ts);
-/** The same, but the caller writes its line. */
+/** Adds the next event, which is durable, to the log in memory. */
 void session_log_take(struct session_log *log, struct event *event, int64_t ts);
 /** Drops the oldest events of the hot tail beyond its limit, except those not in the file yet. */
 void session_log_trim(struct session_log *log);
 /** Adds the log's newest event to the hot tail; takes a reference of its own. */
 void session_log_keep(struct session_log *log, struct event *event);
-/** Updates the log's index, facts, names and numbers for its next event, a line of `len` bytes. */
+/** Updates the log's facts, names and numbers for its next event, a line of `len` bytes. */
 void session_log_count(struct session_log *log, const struct event_view *view, size_t len);
 /** Drops events before `seq`, which are in the file, from the hot tail. */
 void session_log_forget_before(struct session_log *log, uint64_t seq);
@@ -377,8 +375,8 @@ void session_log_forget_before(struct session_log *log, uint64_t seq);
 uint64_t session_log_hot_first(const struct session_log *log);
 /** The last seq whose line is completely in the file; *ret_end is the offset of its end. */
 uint64_t session_log_last_written(const struct session_log *log, uint64_t *ret_end);
-/** Adds the events after that one to an index that was just begun. */
-void session_log_index_unwritten(struct session_log *log);
+/** An event of the hot tail. */
+struct event *session_log_hot_at(const struct session_log *log, uint64_t seq);
 
 /* log_write.c */
 struct checkpoint_item;
@@ -386,6 +384,7 @@ struct checkpoint_item;
 struct log_part *log_write_part(struct session_log *log);
 void log_write_remove(struct session_log *log);
 int log_write_rest(struct session_log *log);
+void log_write_replayed(struct session_log *log, struct event *event, int64_t ts);
 /** The gathering batch has the log's RECORD_CREATE. */
 void log_write_create(struct session_log *log);
 /** Has the folder of a log without events made by the next run of the journal's thread that can. */

@@ -95,7 +95,6 @@ static int64_t append(struct session_log *log, const struct record *record)
 	kept->record.id = NULL;
 	list_append(&part_of(log)->records, &kept->link);
 	state_of(log->store)->bytes += record->data_len + 1;
-	log->index.state = INDEX_LOST; /* it needs none */
 	return (int64_t)state_of(log->store)->gather_lsn;
 }
 
@@ -459,7 +458,6 @@ static void find_session(void *value, void *arg)
 	struct store *store = arg;
 	struct session_log *log = session_log_new(store, kept->id, kept->epoch, kept->created_at,
 		store->ops->facts->create(kept->created.data, kept->created.len));
-	log->index.state = INDEX_LOST;
 	for (size_t i = 0; i < kept->count; i++) {
 		session_log_take(log, kept->events[i], kept->times[i]);
 	}
