@@ -34,9 +34,6 @@ void aside_remove(struct store *store, const char *id)
 	struct aside *aside = hash_remove(store->aside, id, strlen(id));
 	if (aside) {
 		free_aside(aside, NULL);
-		if (store->leftovers) {
-			hash_remove(store->leftovers, id, strlen(id));
-		}
 		store_add_damaged(store, -1);
 	}
 }
@@ -120,8 +117,6 @@ int store_delete_damaged(struct store *store, const char *id, struct place_wait 
 	deletion->store = store;
 	deletion->aside = *aside;
 	deletion->aside.id = xstrdup(id);
-	deletion->aside.is_in_journal =
-		store->found_segment && store->journal.oldest_segment <= store->found_segment;
 	deletion->work.data = deletion;
 	list_init(&deletion->waits);
 	list_append(&deletion->waits, &wait->link);

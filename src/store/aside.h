@@ -12,7 +12,6 @@ struct aside {
 	char *id;
 	int64_t number; /* in a database: sid and fence of its row */
 	uint64_t fence;
-	bool is_in_journal; /* the journal may make it anew at the next start: it cannot be deleted */
 	bool is_going; /* it is being deleted */
 };
 

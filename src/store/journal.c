@@ -322,7 +322,7 @@ static void succeed(struct journal *journal)
 {
 	struct store *store = journal->store;
 	journal->segment_len += journal->flight.len;
-	journal->written += journal->flight.len;
+	store->use.written += journal->flight.len;
 	metrics_observe(store->metrics, HISTOGRAM_SYNC_SECONDS, (double)journal->flight_ns / 1e9);
 	metrics_observe(store->metrics, HISTOGRAM_SYNC_RECORDS, journal->flight_count);
 	store_synced(store, journal->flight_lsn);

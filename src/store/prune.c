@@ -43,7 +43,7 @@ void prune_each_due(struct store *store, void (*begin)(struct session_log *log))
 	list_for_each_safe(link, tmp, &store->logs) {
 		struct session_log *log = list_entry(link, struct session_log, link);
 		bool is_due = log->first_seq < oldest_seq(log) || is_too_long(log) ||
-			      ages_true_ts(&store->ages, log->first_ts, now) < ts;
+			      ages_true_ts(&store->clock.ages, log->first_ts, now) < ts;
 		if (is_due && log->first_seq <= log->last_seq && !log->wants_prune) {
 			log->wants_prune = true;
 			begin(log);
@@ -88,7 +88,7 @@ void prune_take(struct session_log *log, struct prune *ret)
 		.keep_seq = oldest_seq(log),
 		.keep_ts = oldest_ts(store),
 		.keep_bytes = store->limits->keep_bytes,
-		.ages = store->ages,
+		.ages = store->clock.ages,
 		.now = now_ms(store),
 		.rewrite_size = store->limits->prune_size,
 		.sweeps = store_clock_is_trusted(store)};

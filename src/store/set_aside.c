@@ -137,8 +137,8 @@ int set_aside_delete(struct store *store, const struct aside *session)
 	size_t count = 0;
 	char from[320];
 	char to[320];
-	if (session->is_in_journal) {
-		return -EAGAIN;
+	if (store->found_segment && store->journal.oldest_segment <= store->found_segment) {
+		return -EAGAIN; /* the journal may make it anew at the next start */
 	}
 	snprintf(from, sizeof(from), "sessions/%s", session->id); /* if it could not be moved */
 	snprintf(to, sizeof(to), "trash/%s.0", session->id);

@@ -36,7 +36,7 @@ int store_clock_read(int dir_fd, struct ages *ret)
 
 static void take_written(struct store *store, int r)
 {
-	store->ages_unwritten = store->ages_unwritten || r < 0;
+	store->clock.is_unwritten = store->clock.is_unwritten || r < 0;
 	if (r < 0) {
 		diag(DIAG_WARN,
 			"clock.json cannot be written: %s; no events are pruned by age until it can",
@@ -48,34 +48,34 @@ static void take_written(struct store *store, int r)
 static void write_now(struct store *store)
 {
 	struct buffer bytes = {0};
-	ages_append(&store->ages, &bytes);
-	store->ages_unwritten = false;
+	ages_append(&store->clock.ages, &bytes);
+	store->clock.is_unwritten = false;
 	take_written(store, disk_replace(store->dir_fd, NAME, &bytes, true));
 	buffer_finish(&bytes);
 }
 
 void store_clock_begin(struct store *store)
 {
-	int r = store_clock_read(store->dir_fd, &store->ages);
+	int r = store_clock_read(store->dir_fd, &store->clock.ages);
 	bool changed = true;
 	if (r == 0) {
-		changed = ages_resume(&store->ages, clock_of(store));
+		changed = ages_resume(&store->clock.ages, clock_of(store));
 	} else {
-		ages_init(&store->ages, clock_of(store));
+		ages_init(&store->clock.ages, clock_of(store));
 	}
 	/* A file that cannot be read, or has the format of a newer program, is not overwritten. */
-	store->ages_unknown = r < 0 && r != -ENOENT && r != -EBADMSG;
+	store->clock.is_unknown = r < 0 && r != -ENOENT && r != -EBADMSG;
 	if (r == -EBADMSG) {
 		diag(DIAG_WARN, "clock.json is damaged: " CLOCK_DAMAGED);
-	} else if (store->ages_unknown) {
+	} else if (store->clock.is_unknown) {
 		diag(DIAG_WARN, "clock.json cannot be read: %s; " CLOCK_UNREAD, file_error(-r));
 	}
-	store->ages_unwritten = changed;
+	store->clock.is_unwritten = changed;
 }
 
 void store_clock_write(struct store *store)
 {
-	if (store->ages_unwritten && !store->ages_unknown) {
+	if (store->clock.is_unwritten && !store->clock.is_unknown) {
 		write_now(store);
 	}
 }
@@ -102,7 +102,7 @@ static void job_done(uv_work_t *work, int status)
 	struct clock_job *job = work->data;
 	struct store *store = job->store;
 	store->jobs--;
-	store->ages_writing = false;
+	store->clock.is_writing = false;
 	take_written(store, job->result);
 	if (job->result == 0) {
 		write_if_due(store);
@@ -113,16 +113,16 @@ static void job_done(uv_work_t *work, int status)
 
 static void write_if_due(struct store *store)
 {
-	if (!store->ages_unwritten || store->ages_writing || store->ages_unknown ||
+	if (!store->clock.is_unwritten || store->clock.is_writing || store->clock.is_unknown ||
 		store->opening || !server_may(store->life, MAY_KEEP_UP)) {
 		return;
 	}
 	struct clock_job *job = xcalloc(1, sizeof(*job));
 	job->work.data = job;
 	job->store = store;
-	ages_append(&store->ages, &job->bytes);
-	store->ages_unwritten = false;
-	store->ages_writing = true;
+	ages_append(&store->clock.ages, &job->bytes);
+	store->clock.is_unwritten = false;
+	store->clock.is_writing = true;
 	store->jobs++;
 	int r = uv_queue_work(store->loop, &job->work, job_work, job_done);
 	assert(r == 0);
@@ -132,10 +132,10 @@ int64_t store_clock_now(struct store *store)
 {
 	const struct clock *clock = clock_of(store);
 	int64_t now = clock_now_ms(clock);
-	int64_t shift = ages_see(&store->ages, now, clock_elapsed_ms(clock));
+	int64_t shift = ages_see(&store->clock.ages, now, clock_elapsed_ms(clock));
 	if (shift) {
 		diag(DIAG_INFO, "the wall clock was set by %lld seconds", (long long)shift / 1000);
-		store->ages_unwritten = true;
+		store->clock.is_unwritten = true;
 		write_if_due(store);
 	}
 	return now;
@@ -146,7 +146,7 @@ bool store_clock_is_trusted(struct store *store)
 	const struct clock *clock = clock_of(store);
 	store_clock_now(store);
 	write_if_due(store);
-	int64_t agreed = clock_elapsed_ms(clock) - store->ages.agreed_at;
-	return !store->ages_unknown && !store->ages_unwritten && !store->ages_writing &&
+	int64_t agreed = clock_elapsed_ms(clock) - store->clock.ages.agreed_at;
+	return !store->clock.is_unknown && !store->clock.is_unwritten && !store->clock.is_writing &&
 	       (agreed >= store->limits->clock_trust_ms || clock_is_synchronised(clock));
 }

@@ -54,7 +54,7 @@ struct journal {
 	int fd; /* the open segment; -1 before the first batch */
 	uint64_t segment; /* number of the segment for gathered records */
 	uint64_t fd_segment; /* number of the open one */
-	uint64_t oldest_segment; /* the oldest one still on disk */
+	_Atomic uint64_t oldest_segment; /* the oldest one still on disk; any thread may read it */
 	size_t segment_len; /* bytes of the open segment that are known to be good */
 	size_t room; /* allocated length of its file, ahead of its batches */
 	bool has_no_room; /* allocating ahead does not work */
@@ -83,7 +83,6 @@ struct journal {
 	uint32_t flight_count;
 	uint64_t flight_ns; /* how long the thread took for it */
 	uint64_t folders_ns; /* how long this run has spent on sessions' folders */
-	uint64_t written; /* bytes of batches written so far */
 	bool in_flight; /* the thread is running */
 	uv_timer_t *revive_timer;
 	int result; /* of the batch in flight */
@@ -217,14 +216,28 @@ struct log_table {
 	struct pool pool; /* struct session_log */
 };
 
+/** What is written to the data directory: store_room.c. */
+struct store_use {
+	uint64_t written; /* bytes of groups that the engine has written */
+	uint64_t others; /* bytes written by others: store_note_others() */
+	struct store_room *room; /* NULL: max_disk is not set */
+};
+
+/** How the wall clock was set: store_clock.c. */
+struct store_clock {
+	struct ages ages;
+	bool is_unwritten; /* `ages` has changes that are not in clock.json yet */
+	bool is_writing; /* clock.json is being written */
+	bool is_unknown; /* clock.json could not be read: it is not overwritten */
+};
+
 struct store {
 	uv_loop_t *loop;
 	const struct limits *limits;
 	const struct store_ops *ops;
 	void *owner;
 	struct metrics *metrics; /* NULL: nothing is counted */
-	uint64_t others; /* bytes written to the data directory by others: store_note_others() */
-	struct store_room *room; /* of store_room.c; NULL: max_disk is not set */
+	struct store_use use;
 	enum store_durability durability;
 	int dir_fd;
 	int sessions_fd;
@@ -267,10 +280,7 @@ struct store {
 	struct renderer *renderer;
 	struct html_follower *html;
 	struct blobs blobs;
-	struct ages ages;
-	bool ages_unwritten; /* `ages` has changes that are not in clock.json yet */
-	bool ages_writing; /* clock.json is being written */
-	bool ages_unknown; /* clock.json could not be read: it is not overwritten */
+	struct store_clock clock;
 	unsigned looking_back; /* left-out sessions that the thread pool is trying to read */
 	const struct store_engine *engine;
 	void *engine_state; /* of engines other than the embedded one */

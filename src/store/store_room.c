@@ -19,7 +19,7 @@
 #define LOOK_MS 250
 /* Measuring takes at most 1/DUTY of the time. */
 #define DUTY 20
-/* Bytes on disk for a byte of the journal, about: with the log and the files beside it. */
+/* Bytes on disk for a byte of a group, about: with the log and the files beside it. */
 #define BYTES_ON_DISK 4
 /* DIR/sessions/ID/blobs/FILE */
 #define DEPTH_MAX 4
@@ -30,7 +30,7 @@ struct store_room {
 	uv_work_t work;
 	bool is_measuring;
 	/* The last measurement. */
-	uint64_t written; /* bytes of the journal, as counted when it began */
+	uint64_t written; /* bytes of groups, as counted when it began */
 	uint64_t kept; /* the same for added blobs and what others have written */
 	uint64_t used; /* the result: bytes used then */
 	/* The measurement in progress. */
@@ -87,8 +87,8 @@ static void done(uv_work_t *work, int status)
 static void begin(struct store_room *room)
 {
 	room->is_measuring = true;
-	room->found_written = room->store->journal.written;
-	room->found_kept = room->store->blobs.kept + room->store->others;
+	room->found_written = room->store->use.written;
+	room->found_kept = room->store->blobs.kept + room->store->use.others;
 	room->work.data = room;
 	room->store->jobs++;
 	uv_queue_work(room->store->loop, &room->work, work, done);
@@ -97,8 +97,8 @@ static void begin(struct store_room *room)
 /** An estimate of the bytes added since the last measurement, rather too high. */
 static uint64_t grown(const struct store_room *room)
 {
-	return (room->store->journal.written - room->written) * BYTES_ON_DISK +
-	       room->store->blobs.kept + room->store->others - room->kept;
+	return (room->store->use.written - room->written) * BYTES_ON_DISK +
+	       room->store->blobs.kept + room->store->use.others - room->kept;
 }
 
 /** Whether to measure: a quarter of what was left may be used up, or space may be free again. */
@@ -123,29 +123,29 @@ void store_room_begin(struct store *store)
 		return;
 	}
 	struct store_room *room = xcalloc(1, sizeof(*room));
-	store->room = room;
+	store->use.room = room;
 	room->store = store;
 	room->timer = loop_timer(store->loop, room);
 	uv_timer_start(room->timer, handle_timer, LOOK_MS, LOOK_MS);
 	room->used = measure(disk_open_dir(store->dir_fd, "."), 1);
-	room->written = store->journal.written;
+	room->written = store->use.written;
 }
 
 void store_room_finish(struct store *store)
 {
-	if (store->room) {
-		loop_close(store->room->timer);
-		free(store->room);
+	if (store->use.room) {
+		loop_close(store->use.room->timer);
+		free(store->use.room);
 	}
 }
 
 void store_note_others(struct store *store, uint64_t bytes)
 {
-	store->others += bytes;
+	store->use.others += bytes;
 }
 
 bool store_is_full(const struct store *store)
 {
-	const struct store_room *room = store->room;
+	const struct store_room *room = store->use.room;
 	return room && room->used + grown(room) >= store->limits->max_disk;
 }
