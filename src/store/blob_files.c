@@ -3,7 +3,7 @@
  * is synced and moved to sessions/<id>/blobs/<name>, and the folders are synced: a power cut leaves
  * all of it or nothing. Files found in uploads/ at the start are removed.
  */
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/diag.h"
 
@@ -66,7 +66,8 @@ static int sync_folders(struct store *store, int folder, int blobs)
 		return -errno;
 	}
 	int r = disk_sync(folder, "metadata.json", O_RDONLY);
-	if (r == 0 && (disk->fsync(folder) < 0 || disk->fsync(store->sessions_fd) < 0)) {
+	if (r == 0 &&
+		(disk->fsync(folder) < 0 || disk->fsync(embedded_of(store)->sessions_fd) < 0)) {
 		r = -errno;
 	}
 	return r;
@@ -91,7 +92,7 @@ int blob_file_keep(
 	if (r < 0) {
 		return r == -ENOENT ? -EIO : r;
 	}
-	int folder = metadata_open_folder(store->sessions_fd, place->id, place->epoch);
+	int folder = metadata_open_folder(embedded_of(store)->sessions_fd, place->id, place->epoch);
 	if (folder < 0) {
 		return folder;
 	}
@@ -112,7 +113,7 @@ int blob_file_keep(
 int blob_file_open(struct store *store, const struct blob_place *place)
 {
 	char path[BLOB_FILE_SIZE + 8];
-	int folder = metadata_open_folder(store->sessions_fd, place->id, place->epoch);
+	int folder = metadata_open_folder(embedded_of(store)->sessions_fd, place->id, place->epoch);
 	if (folder < 0) {
 		return folder;
 	}
@@ -188,7 +189,7 @@ static void measure_work(uv_work_t *work)
 {
 	struct measure *measure = work->data;
 	struct store *store = measure->store;
-	int fd = disk_open_dir(store->sessions_fd, ".");
+	int fd = disk_open_dir(embedded_of(store)->sessions_fd, ".");
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	for (struct dirent *entry;
 		dir && server_may(store->life, MAY_KEEP_UP) && (entry = readdir(dir));) {

@@ -3,7 +3,7 @@
  * no remaining line mentions are deleted. The shorter log is durable before that, so a power cut
  * leaves too many blobs, never too few; the next sweep finds them.
  */
-#include "store_internal.h"
+#include "embedded.h"
 
 #include <errno.h>
 #include <fcntl.h>

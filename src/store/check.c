@@ -3,7 +3,7 @@
  */
 #include "check_internal.h"
 
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/beneath.h"
 

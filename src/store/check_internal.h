@@ -5,7 +5,7 @@
 #ifndef HOLDFAST_CHECK_INTERNAL_H
 #define HOLDFAST_CHECK_INTERNAL_H
 
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/hash.h"
 #include "holdfast/store_check.h"

@@ -1,7 +1,7 @@
 /* Checks the journal: the chain of segments, their batches, and the sessions of their records. */
 #include "check_internal.h"
 
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/beneath.h"
 #include "holdfast/pack.h"

@@ -1,7 +1,7 @@
 /* Checks a session: metadata.json, the log, and that its files agree with each other. */
 #include "check_internal.h"
 
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/beneath.h"
 

@@ -4,7 +4,6 @@
  * journal's older segments are no longer needed.
  */
 #include "repair.h"
-#include "store_internal.h"
 
 #include "holdfast/descriptors.h"
 #include "holdfast/diag.h"
@@ -66,17 +65,18 @@ static int replace_metadata(int dir_fd, const char *id, const struct metadata *m
 /** Writes the journal first, then metadata.json: until that is replaced, the old epoch counts. */
 static int save_epoch(struct session_log *log)
 {
-	if (log->repair) {
-		int status = journal_sync_now(&log->store->journal);
+	struct embedded_log *own = embedded_log_of(log);
+	if (own->repair) {
+		int status = journal_sync_now(&embedded_of(log->store)->journal);
 		return status < 0 ? status : repair_write(log);
 	}
 	log_write_whole(log, NULL);
-	int r = journal_sync_now(&log->store->journal);
-	if (r < 0 || log->unwritten.len) {
+	int r = journal_sync_now(&embedded_of(log->store)->journal);
+	if (r < 0 || own->unwritten.len) {
 		return r < 0 ? r : -EIO;
 	}
-	int dir_fd = disk->openat(
-		log->store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int dir_fd = disk->openat(embedded_of(log->store)->sessions_fd, log->id,
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (dir_fd < 0) {
 		return -errno;
 	}
@@ -168,10 +168,11 @@ static void checkpoint_run(struct checkpoint *cp)
 		close(item->fd);
 		close(item->dir_fd);
 	}
-	cp->status = cp->in_round && disk->fsync(cp->store->sessions_fd) < 0 ? -errno : 0;
+	cp->status =
+		cp->in_round && disk->fsync(embedded_of(cp->store)->sessions_fd) < 0 ? -errno : 0;
 	if (good && cp->status == 0 && cp->drop_before) {
-		cp->oldest_segment = journal_drop(
-			cp->store->journal.dir_fd, cp->oldest_segment, cp->drop_before, false);
+		cp->oldest_segment = journal_drop(embedded_of(cp->store)->journal.dir_fd,
+			cp->oldest_segment, cp->drop_before, false);
 	}
 }
 
@@ -194,6 +195,7 @@ static void take_log(struct session_log *log, struct checkpoint_item *item)
 void checkpoint_item_written(
 	struct checkpoint_item *item, struct session_log *log, int status, int dir_fd, int fd)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	item->dir_fd = dir_fd;
 	item->fd = fd;
 	item->status = status;
@@ -205,15 +207,15 @@ void checkpoint_item_written(
 		}
 		return;
 	}
-	item->is_suspect = log->is_suspect && item->size > log->certain_size;
-	item->certain_size = log->certain_size;
-	item->keys = log->keys.disk;
+	item->is_suspect = own->is_suspect && item->size > own->certain_size;
+	item->certain_size = own->certain_size;
+	item->keys = own->keys.disk;
 	item->meta.keys_size = item->keys_size = log->keys.size;
-	item->index = log->index.disk;
-	item->index_size = log_index_size(&log->index);
-	item->has_new_files = log->has_new_files;
-	log->has_new_files = false;
-	log->index.disk.is_unsynced = log->keys.disk.is_unsynced = false;
+	item->index = own->index.disk;
+	item->index_size = log_index_size(&own->index);
+	item->has_new_files = own->has_new_files;
+	own->has_new_files = false;
+	own->index.disk.is_unsynced = own->keys.disk.is_unsynced = false;
 }
 
 /**
@@ -236,15 +238,17 @@ static void confirm(struct durable_part *part, uint64_t taken, uint64_t size)
 /** Marks a log whose checkpoint failed as changed again. */
 static void give_back(struct session_log *log, const struct checkpoint_item *item)
 {
-	log->dirty = log->is_suspect = true;
-	log->has_new_files = log->has_new_files || item->has_new_files;
-	suspect(&log->index.disk, &item->index);
-	suspect(&log->keys.disk, &item->keys);
+	struct embedded_log *own = embedded_log_of(log);
+	log->dirty = own->is_suspect = true;
+	own->has_new_files = own->has_new_files || item->has_new_files;
+	suspect(&own->index.disk, &item->index);
+	suspect(&own->keys.disk, &item->keys);
 }
 
 /** Applies the result of a checkpoint to its log. Returns whether it succeeded. */
 static bool item_end(struct checkpoint_item *item, struct session_log *log)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	bool good = item->status == 0;
 	if (item->prune.wanted) {
 		bool has_meta = good || item->has_new_log;
@@ -254,11 +258,11 @@ static bool item_end(struct checkpoint_item *item, struct session_log *log)
 		}
 	}
 	if (good) {
-		log->is_suspect = false;
-		log->certain_size = item->meta.log_size;
-		confirm(&log->keys.disk, item->keys_size, log->keys.size);
+		own->is_suspect = false;
+		own->certain_size = item->meta.log_size;
+		confirm(&own->keys.disk, item->keys_size, log->keys.size);
 		if (!item->has_new_log) { /* a new log has a new index */
-			confirm(&log->index.disk, item->index_size, log_index_size(&log->index));
+			confirm(&own->index.disk, item->index_size, log_index_size(&own->index));
 		}
 		return true;
 	}
@@ -308,9 +312,10 @@ static bool checkpoint_end(struct checkpoint *cp)
 /** Adds a log, if it has changed and can be taken. */
 static void add_log(struct checkpoint *cp, struct session_log *log)
 {
-	list_remove(&log->wanted_link);
+	struct embedded_log *own = embedded_log_of(log);
+	list_remove(&own->wanted_link);
 	/* The records of an unconfirmed session are all in segments that stay. */
-	if (!log->dirty || log->is_unconfirmed || log->repair) {
+	if (!log->dirty || own->is_unconfirmed || own->repair) {
 		return;
 	}
 	struct checkpoint_item *item = &cp->items[cp->count++];
@@ -332,17 +337,19 @@ static bool portion_is_full(const struct checkpoint *cp)
 static void collect_round(struct checkpoint *cp)
 {
 	struct store *store = cp->store;
+	struct embedded_store *emb = embedded_of(store);
 	cp->in_round = true;
 	list_for_each(link, &store->logs) {
 		struct session_log *log = list_entry(link, struct session_log, link);
-		if (!log->dirty || log->round == store->round) {
+		struct embedded_log *own = embedded_log_of(log);
+		if (!log->dirty || own->round == emb->round) {
 			continue;
 		}
 		if (portion_is_full(cp)) {
 			cp->more = true;
 			return;
 		}
-		log->round = store->round;
+		own->round = emb->round;
 		add_log(cp, log);
 	}
 }
@@ -350,16 +357,19 @@ static void collect_round(struct checkpoint *cp)
 /** Collects logs for which checkpoint_log() was called. */
 static void collect_wanted(struct checkpoint *cp)
 {
-	while (!list_empty(&cp->store->wanted) && !portion_is_full(cp)) {
-		add_log(cp, list_entry(cp->store->wanted.next, struct session_log, wanted_link));
+	while (!list_empty(&embedded_of(cp->store)->wanted) && !portion_is_full(cp)) {
+		add_log(cp, list_entry(embedded_of(cp->store)->wanted.next, struct embedded_log,
+				    wanted_link)
+				    ->log);
 	}
 }
 
 /** Returns whether a checkpoint is wanted and none is running. */
 static bool is_due(const struct store *store)
 {
-	return !store->checkpointing &&
-	       (store->round_segment || store->drop_before || !list_empty(&store->wanted));
+	const struct embedded_store *emb = embedded_of(store);
+	return !emb->checkpointing &&
+	       (emb->round_segment || emb->drop_before || !list_empty(&emb->wanted));
 }
 
 static struct checkpoint *checkpoint_new(struct store *store)
@@ -379,17 +389,18 @@ static void work(uv_work_t *work_req)
 static void end(struct checkpoint *cp)
 {
 	struct store *store = cp->store;
+	struct embedded_store *emb = embedded_of(store);
 	bool good = checkpoint_end(cp) && cp->all;
-	store->checkpointing = false;
+	emb->checkpointing = false;
 	if (cp->in_round) {
-		store->round_is_good = store->round_is_good && good;
-		store->round_segment = cp->more ? store->round_segment : 0;
+		emb->round_is_good = emb->round_is_good && good;
+		emb->round_segment = cp->more ? emb->round_segment : 0;
 	}
 	if (cp->drop_before) {
-		journal_dropped(&store->journal, cp->oldest_segment);
+		journal_dropped(&emb->journal, cp->oldest_segment);
 	}
 	free(cp);
-	store->journal.wants_run = store->journal.wants_run || is_due(store);
+	emb->journal.wants_run = emb->journal.wants_run || is_due(store);
 }
 
 static void work_done(uv_work_t *work_req, int status)
@@ -407,22 +418,23 @@ static void work_done(uv_work_t *work_req, int status)
  */
 struct checkpoint *checkpoint_begin(struct store *store)
 {
+	struct embedded_store *emb = embedded_of(store);
 	if (!is_due(store) || store->opening || !server_may(store->life, MAY_KEEP_UP)) {
 		return NULL;
 	}
-	if (!store->round_segment && store->drop_before) {
-		store->round_segment = store->drop_before;
-		store->drop_before = 0;
-		store->round_is_good = true;
-		store->round++;
+	if (!emb->round_segment && emb->drop_before) {
+		emb->round_segment = emb->drop_before;
+		emb->drop_before = 0;
+		emb->round_is_good = true;
+		emb->round++;
 	}
 	struct checkpoint *cp = checkpoint_new(store);
-	if (store->round_segment) {
+	if (emb->round_segment) {
 		collect_round(cp);
 	} else {
 		collect_wanted(cp);
 	}
-	store->checkpointing = true;
+	emb->checkpointing = true;
 	return cp;
 }
 
@@ -432,14 +444,15 @@ void checkpoint_go(struct checkpoint *cp)
 		return;
 	}
 	struct store *store = cp->store;
+	struct embedded_store *emb = embedded_of(store);
 	drop_unwritten(cp);
 	if (!cp->count && !cp->in_round) {
 		end(cp);
 		return;
 	}
-	bool may_drop = cp->in_round && !cp->more && cp->all && store->round_is_good;
-	cp->drop_before = may_drop && !store_keeps_segments(store) ? store->round_segment : 0;
-	cp->oldest_segment = store->journal.oldest_segment;
+	bool may_drop = cp->in_round && !cp->more && cp->all && emb->round_is_good;
+	cp->drop_before = may_drop && !store_keeps_segments(store) ? emb->round_segment : 0;
+	cp->oldest_segment = emb->journal.oldest_segment;
 	store->jobs++;
 	int r = uv_queue_work(store->loop, &cp->work, work, work_done);
 	assert(r == 0);
@@ -447,28 +460,31 @@ void checkpoint_go(struct checkpoint *cp)
 
 void checkpoint_all(struct store *store, uint64_t segment)
 {
-	store->drop_before = segment;
-	store->journal.wants_run = true;
+	struct embedded_store *emb = embedded_of(store);
+	emb->drop_before = segment;
+	emb->journal.wants_run = true;
 }
 
 void checkpoint_log(struct session_log *log)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	log->dirty = true;
-	if (list_empty(&log->wanted_link)) {
-		list_append(&log->store->wanted, &log->wanted_link);
+	if (list_empty(&own->wanted_link)) {
+		list_append(&embedded_of(log->store)->wanted, &own->wanted_link);
 	}
-	log->store->journal.wants_run = true;
+	embedded_of(log->store)->journal.wants_run = true;
 }
 
 int checkpoint_now(struct store *store)
 {
+	struct embedded_store *emb = embedded_of(store);
 	bool good = true;
 	bool more = true;
-	store->round++;
+	emb->round++;
 	while (more) {
 		struct checkpoint *cp = checkpoint_new(store);
 		collect_round(cp);
-		journal_run_now(&store->journal);
+		journal_run_now(&emb->journal);
 		drop_unwritten(cp);
 		checkpoint_run(cp);
 		good = checkpoint_end(cp) && cp->all && good;

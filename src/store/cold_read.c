@@ -4,7 +4,7 @@
  */
 #include "gaps.h"
 #include "html_file.h"
-#include "store_internal.h"
+#include "embedded.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -115,7 +115,8 @@ static int open_file(const struct cold_read *read, const char *name)
 {
 	char path[160];
 	snprintf(path, sizeof(path), "%s/%s", read->base->id, name);
-	int fd = disk->openat(read->base->store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	int fd = disk->openat(
+		embedded_of(read->base->store)->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -218,7 +219,7 @@ static int read_damaged(struct cold_read *read, int fd)
 
 static struct html_place place_of(const struct cold_read *read)
 {
-	return (struct html_place){.sessions_fd = read->base->store->sessions_fd,
+	return (struct html_place){.sessions_fd = embedded_of(read->base->store)->sessions_fd,
 		.id = read->base->id,
 		.epoch = read->base->epoch,
 		.base_seq = read->first_seq};
@@ -273,15 +274,6 @@ static void follow(const struct cold_read *read)
 	}
 }
 
-void log_note_damage(struct session_log *log, const struct gap *gap)
-{
-	if (!log->damage_from) {
-		store_add_damaged(log->store, 1);
-	}
-	log->damage_from = gap->from;
-	log->damage_to = gap->to;
-}
-
 static void finish(struct cold_read *read)
 {
 	struct log_read *base = read->base;
@@ -290,7 +282,7 @@ static void finish(struct cold_read *read)
 		follow(read);
 	}
 	if (read->gap.from && log) {
-		log_note_damage(log, &read->gap);
+		session_log_note_damage(log, &read->gap);
 	}
 	free(read->offsets);
 	free(read);
@@ -311,7 +303,9 @@ static void retry(struct cold_read *read)
 	}
 	bool is_first = !read->is_second && log && read->base->done;
 	read->base->status = -EBADMSG;
-	if (is_first && log->index.was_built && log->index.state == INDEX_GOOD && !log->is_frozen) {
+	if (is_first && embedded_log_of(log)->index.was_built &&
+		embedded_log_of(log)->index.state == INDEX_GOOD &&
+		!embedded_log_of(log)->is_frozen) {
 		is_first = false;
 	}
 	if (!is_first) {
@@ -319,7 +313,7 @@ static void retry(struct cold_read *read)
 		return;
 	}
 	log_index_build(log);
-	list_append(&log->waiting, &read->link);
+	list_append(&embedded_log_of(log)->waiting, &read->link);
 }
 
 static void run(struct cold_read *read);
@@ -328,10 +322,11 @@ static void read_done(uv_work_t *work, int status)
 {
 	struct cold_read *read = work->data;
 	struct store *store = read->base->store;
+	struct embedded_store *emb = embedded_of(store);
 	store->jobs--;
-	store->reads_running--;
-	if (!list_empty(&store->reads_due)) {
-		struct cold_read *next = list_entry(store->reads_due.next, struct cold_read, link);
+	emb->reads_running--;
+	if (!list_empty(&emb->reads_due)) {
+		struct cold_read *next = list_entry(emb->reads_due.next, struct cold_read, link);
 		list_remove(&next->link);
 		run(next);
 	}
@@ -348,7 +343,7 @@ static void read_done(uv_work_t *work, int status)
 static void run(struct cold_read *read)
 {
 	struct store *store = read->base->store;
-	store->reads_running++;
+	embedded_of(store)->reads_running++;
 	read->work.data = read;
 	int r = uv_queue_work(store->loop, &read->work, read_work, read_done);
 	assert(r == 0);
@@ -357,23 +352,25 @@ static void run(struct cold_read *read)
 static void queue(struct cold_read *read)
 {
 	struct store *store = read->base->store;
+	struct embedded_store *emb = embedded_of(store);
 	store->jobs++;
-	if (store->reads_running < READS_AT_ONCE) {
+	if (emb->reads_running < READS_AT_ONCE) {
 		run(read);
 	} else {
-		list_append(&store->reads_due, &read->link);
+		list_append(&emb->reads_due, &read->link);
 	}
 }
 
 /** Fills in the offsets that are in memory. Those before them must be read from the index. */
 static void take_offsets(struct session_log *log, struct cold_read *read)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	uint64_t fresh = log_index_first_fresh(log);
 	read->indexed = 0;
-	read->is_unseen = log->index.state == INDEX_UNSEEN;
-	read->is_rebuilt = log->index.was_built && log->index.state == INDEX_GOOD;
-	read->entries = log->index.count;
-	read->entries_end = log->index.fresh.len ? log_index_fresh_at(log, fresh) : log->size;
+	read->is_unseen = own->index.state == INDEX_UNSEEN;
+	read->is_rebuilt = own->index.was_built && own->index.state == INDEX_GOOD;
+	read->entries = own->index.count;
+	read->entries_end = own->index.fresh.len ? log_index_fresh_at(log, fresh) : log->size;
 	read->log_size = log->size;
 	for (size_t i = 0; i <= read->base->count; i++) {
 		uint64_t seq = read->base->page.from + i;
@@ -389,14 +386,15 @@ static void take_offsets(struct session_log *log, struct cold_read *read)
 
 static void start(struct session_log *log, struct cold_read *read)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	read->first_seq = log->base_seq;
 	read->base->status = 0;
 	if (read->base->page.from < log->first_seq) {
 		read->base->status = -ENOENT; /* pruned while it waited */
-	} else if (log->index.state == INDEX_BUILDING) {
-		list_append(&log->waiting, &read->link);
+	} else if (own->index.state == INDEX_BUILDING) {
+		list_append(&own->waiting, &read->link);
 		return;
-	} else if (log->index.state == INDEX_LOST) {
+	} else if (own->index.state == INDEX_LOST) {
 		read->base->status = -ESTALE;
 	} else {
 		take_offsets(log, read);
@@ -408,7 +406,7 @@ void log_reads_resume(struct session_log *log, int status)
 {
 	struct list due;
 	list_init(&due);
-	list_move_all(&due, &log->waiting);
+	list_move_all(&due, &embedded_log_of(log)->waiting);
 	while (!list_empty(&due)) {
 		struct cold_read *read = list_entry(due.next, struct cold_read, link);
 		list_remove(&read->link);

@@ -1,7 +1,7 @@
 /* Copies sessions and their journal, beside a running server (store_copy.h). */
 #include "copy_internal.h"
 
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/beneath.h"
 

@@ -2,7 +2,6 @@
  * The embedded engine: opens and closes a data directory, and has the engine's table of functions.
  */
 #include "repair.h"
-#include "store_internal.h"
 
 #include "holdfast/beneath.h"
 #include "holdfast/diag.h"
@@ -66,15 +65,16 @@ static int make_dirs(const char *path)
 
 static int take_lock(struct store *store, const char *dir, char **ret_why)
 {
-	store->lock_fd = disk->openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (store->lock_fd < 0) {
+	struct embedded_store *emb = embedded_of(store);
+	emb->lock_fd = disk->openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (emb->lock_fd < 0) {
 		int r = -errno;
 		*ret_why = xprintf("cannot open %s/lock: %s", dir, file_error(-r));
 		return r;
 	}
-	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+	if (flock(emb->lock_fd, LOCK_EX | LOCK_NB) < 0) {
 		char pid[16] = "";
-		ssize_t n = disk->pread(store->lock_fd, pid, sizeof(pid) - 1, 0);
+		ssize_t n = disk->pread(emb->lock_fd, pid, sizeof(pid) - 1, 0);
 		pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
 		*ret_why = xprintf(
 			"the data directory %s is in use by another holdfast (process %s); stop that one, or give this one another --data directory",
@@ -87,16 +87,17 @@ static int take_lock(struct store *store, const char *dir, char **ret_why)
 /** Writes our process id to the lock file, for messages. */
 static void sign_lock(struct store *store)
 {
+	struct embedded_store *emb = embedded_of(store);
 	char pid[16];
 	int len = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
-	if (disk->ftruncate(store->lock_fd, 0) < 0 ||
-		pwrite(store->lock_fd, pid, (size_t)len, 0) < 0) {
+	if (disk->ftruncate(emb->lock_fd, 0) < 0 || pwrite(emb->lock_fd, pid, (size_t)len, 0) < 0) {
 		diag(DIAG_DEBUG, "cannot note the process in the lock file: %s", strerror(errno));
 	}
 }
 
 static int open_dirs(struct store *store, const char *dir, char **ret_why)
 {
+	struct embedded_store *emb = embedded_of(store);
 	int r = make_dirs(dir);
 	store->dir_fd = r < 0 ? -1 : open_named(dir, O_RDONLY | O_DIRECTORY, 0);
 	if (store->dir_fd < 0) {
@@ -119,9 +120,9 @@ static int open_dirs(struct store *store, const char *dir, char **ret_why)
 	if (r < 0) {
 		return r;
 	}
-	store->sessions_fd = open_subdir(store->dir_fd, "sessions");
-	store->journal.dir_fd = open_subdir(store->dir_fd, "journal");
-	r = store->sessions_fd < 0 ? store->sessions_fd : store->journal.dir_fd;
+	emb->sessions_fd = open_subdir(store->dir_fd, "sessions");
+	emb->journal.dir_fd = open_subdir(store->dir_fd, "journal");
+	r = emb->sessions_fd < 0 ? emb->sessions_fd : emb->journal.dir_fd;
 	if (r < 0) {
 		*ret_why = xprintf("cannot make the folders of %s: %s", dir, file_error(-r));
 		return -EIO;
@@ -144,20 +145,20 @@ int store_settle(struct store *store, char **ret_why)
 /** Begins a new segment with snapshots; once the logs are synced, the old segments are deleted. */
 static void begin_anew(struct store *store)
 {
+	struct embedded_store *emb = embedded_of(store);
 	store_recovered(store);
-	uint64_t fresh = store->journal.segment;
-	bool good = journal_sync_now(&store->journal) == 0;
+	uint64_t fresh = emb->journal.segment;
+	bool good = journal_sync_now(&emb->journal) == 0;
 	if (good && checkpoint_now(store) == 0 && !store_keeps_segments(store)) {
-		journal_dropped(
-			&store->journal, journal_drop(store->journal.dir_fd,
-						 store->journal.oldest_segment, fresh, true));
+		journal_dropped(&emb->journal, journal_drop(emb->journal.dir_fd,
+						       emb->journal.oldest_segment, fresh, true));
 	}
 	store_clock_write(store);
 	store->opening = false;
-	store->journal.wants_run = true;
+	emb->journal.wants_run = true;
 	left_out_try_later(store);
 	if (!good) {
-		journal_revive_later(&store->journal);
+		journal_revive_later(&emb->journal);
 	}
 	store_room_begin(store);
 	blob_files_begin(store);
@@ -167,17 +168,53 @@ static void begin_anew(struct store *store)
 	}
 }
 
+/** Gives the log the engine's part. */
+static void begin_log(struct session_log *log)
+{
+	struct embedded_log *own = pool_take(&embedded_of(log->store)->logs);
+	own->log = log;
+	own->fd = -1;
+	list_init(&own->fd_link);
+	list_init(&own->wanted_link);
+	list_init(&own->html.link);
+	list_init(&own->waiting);
+	log->engine_data = own;
+}
+
+struct session_log *embedded_log_new(
+	struct store *store, const char *id, uint64_t epoch, int64_t created_at, void *facts)
+{
+	struct session_log *log = session_log_new(store, id, epoch, created_at, facts);
+	begin_log(log);
+	return log;
+}
+
+void embedded_begin(struct embedded_store *emb, struct store *store)
+{
+	*emb = (struct embedded_store){
+		.sessions_fd = -1, .lock_fd = -1, .leftovers = hash_create()};
+	pool_init(&emb->logs, sizeof(struct embedded_log));
+	list_init(&emb->open_logs);
+	list_init(&emb->wanted);
+	list_init(&emb->reads_due);
+	store->engine_state = emb;
+}
+
+void embedded_finish(struct embedded_store *emb)
+{
+	hash_destroy(emb->leftovers);
+	pool_finish(&emb->logs);
+}
+
 static int embedded_open(struct store *store, const struct store_place *place, char **ret_why)
 {
-	store->durability = place->durability;
-	store->dir_fd = store->sessions_fd = store->lock_fd = -1;
-	store->leftovers = hash_create();
-	list_init(&store->open_logs);
-	list_init(&store->wanted);
-	list_init(&store->reads_due);
-	journal_init(&store->journal, store);
+	struct embedded_store *emb = xmalloc(sizeof(*emb));
+	embedded_begin(emb, store);
+	store->dir_fd = -1;
+	emb->repair = place->repair;
+	journal_init(&emb->journal, store, place->durability);
 	prune_init(store);
-	store->html = html_follower_create(store);
+	emb->html = html_follower_create(store);
 	left_out_init(store);
 	int r = open_dirs(store, place->dir, ret_why);
 	if (r == 0) {
@@ -195,15 +232,17 @@ static int embedded_open(struct store *store, const struct store_place *place, c
 
 static void embedded_free(struct store *store)
 {
-	journal_finish(&store->journal);
+	struct embedded_store *emb = embedded_of(store);
+	journal_finish(&emb->journal);
 	prune_finish(store);
-	html_follower_destroy(store->html);
+	html_follower_destroy(emb->html);
 	left_out_finish(store);
 	store_room_finish(store);
-	close(store->sessions_fd);
-	close(store->lock_fd);
+	close(emb->sessions_fd);
+	close(emb->lock_fd);
 	close(store->dir_fd);
-	hash_destroy(store->leftovers);
+	embedded_finish(emb);
+	free(emb);
 }
 
 static bool has_no_jobs(void *arg)
@@ -214,42 +253,44 @@ static bool has_no_jobs(void *arg)
 /** Deletes the segments that the repair has read, if every damaged session is repaired. */
 static void drop_repaired(struct store *store)
 {
-	bool is_done = !store->repair->only;
+	struct embedded_store *emb = embedded_of(store);
+	bool is_done = !emb->repair->only;
 	list_for_each(link, &store->logs) {
 		struct store_repaired damage;
 		const struct session_log *log = list_entry(link, struct session_log, link);
 		is_done = is_done && (!session_log_get_repair(log, &damage) || damage.is_done);
 	}
-	store->repair = NULL;
+	emb->repair = NULL;
 	if (is_done && !store_keeps_segments(store)) {
-		journal_drop(store->journal.dir_fd, store->journal.oldest_segment,
-			store->found_segment + 1, true);
+		journal_drop(emb->journal.dir_fd, emb->journal.oldest_segment,
+			emb->found_segment + 1, true);
 	}
 }
 
 static bool embedded_close(struct store *store)
 {
-	journal_sync_now(&store->journal);
+	struct embedded_store *emb = embedded_of(store);
+	journal_sync_now(&emb->journal);
 	/* Work on the thread pool must end before its files are closed. */
 	bool is_idle = loop_run_until(store->loop, has_no_jobs, store, store->limits->stop_wait_ms);
 	if (is_idle) {
 		bool good = checkpoint_now(store) == 0;
 		store_clock_write(store);
-		if (good && store->repair) {
+		if (good && emb->repair) {
 			drop_repaired(store);
 		}
 	}
-	journal_give_room_back(&store->journal);
+	journal_give_room_back(&emb->journal);
 	/*
 	 * Whoever finds the lock held from now on (holdfast verify takes it, too) must not name us.
 	 */
-	(void)!disk->ftruncate(store->lock_fd, 0);
+	(void)!disk->ftruncate(emb->lock_fd, 0);
 	return is_idle;
 }
 
 static int embedded_sync(struct store *store)
 {
-	return journal_sync_now(&store->journal);
+	return journal_sync_now(&embedded_of(store)->journal);
 }
 
 static int64_t embedded_append(struct session_log *log, const struct record *record)
@@ -260,9 +301,10 @@ static int64_t embedded_append(struct session_log *log, const struct record *rec
 		store_absence(store, record->id, record->id_len) != STORE_PRESENT) {
 		return -EEXIST; /* its folder exists and is kept */
 	}
-	int64_t lsn = journal_append(&log->store->journal, record);
+	int64_t lsn = journal_append(&embedded_of(log->store)->journal, record);
 	if (record->kind == RECORD_CREATE && lsn > 0) {
-		log->dirty = log->is_unconfirmed = true;
+		begin_log(log);
+		log->dirty = embedded_log_of(log)->is_unconfirmed = true;
 		log_write_wants_folder(log);
 		log_write_create(log);
 	}

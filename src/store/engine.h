@@ -172,6 +172,9 @@ struct store_engine {
 	int (*blob_open)(struct store *store, const struct blob_place *place);
 };
 
+/** embedded.c: a data directory. */
+extern const struct store_engine store_embedded;
+
 /* store.c: called by engines */
 /** Gives the owner a record that is durable. */
 int store_replay(struct session_log *log, const struct record *record);

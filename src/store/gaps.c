@@ -1,6 +1,6 @@
 #include "gaps.h"
 
-#include "store_internal.h"
+#include "embedded.h"
 
 #include <endian.h>
 #include <errno.h>

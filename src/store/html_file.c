@@ -5,7 +5,7 @@
  */
 #include "html_file.h"
 
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/delta.h"
 #include "holdfast/pack.h"

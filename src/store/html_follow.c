@@ -1,7 +1,7 @@
 #include "html_follow.h"
 
 #include "html_file.h"
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/loop.h"
 
@@ -27,9 +27,10 @@ struct html_follower {
 /** Collects HTML that was rendered for observers, so that it is not rendered again. */
 static void take_ready(struct html_follower *follower, struct session_log *log)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	struct html_portion *portion = &follower->portion;
 	uint64_t from = session_log_hot_first(log);
-	struct log_page page = {.from = log->html.next > from ? log->html.next : from,
+	struct log_page page = {.from = own->html.next > from ? own->html.next : from,
 		.to = log->last_seq,
 		.max_bytes = SIZE_MAX};
 	if (!log->hot_count || page.from > page.to) {
@@ -60,9 +61,10 @@ static struct session_log *take_due(struct html_follower *follower)
 {
 	struct session_log *log = NULL;
 	while (!log && !list_empty(&follower->due)) {
-		log = list_entry(follower->due.next, struct session_log, html.link);
-		list_remove(&log->html.link);
-		log = log->lacks_folder || log->is_frozen ? NULL : log;
+		log = list_entry(follower->due.next, struct embedded_log, html.link)->log;
+		list_remove(&embedded_log_of(log)->html.link);
+		log = embedded_log_of(log)->lacks_folder || embedded_log_of(log)->is_frozen ? NULL
+											    : log;
 	}
 	return log;
 }
@@ -77,10 +79,11 @@ static bool begin(void *arg)
 		follower->is_due = follower->is_due && !list_empty(&follower->due);
 		return false;
 	}
-	follower->place = (struct html_place){.sessions_fd = follower->store->sessions_fd,
-		.id = xstrdup(log->id),
-		.epoch = log->epoch,
-		.base_seq = log->base_seq};
+	follower->place =
+		(struct html_place){.sessions_fd = embedded_of(follower->store)->sessions_fd,
+			.id = xstrdup(log->id),
+			.epoch = log->epoch,
+			.base_seq = log->base_seq};
 	follower->portion = (struct html_portion){.log_size = log->written};
 	take_ready(follower, log);
 	return true;
@@ -102,12 +105,13 @@ static void handle_timer(uv_timer_t *timer)
 
 void html_follow(struct session_log *log, bool now)
 {
-	struct html_follower *follower = log->store->html;
-	if (log->html.is_left || log->is_removed) {
+	struct embedded_log *own = embedded_log_of(log);
+	struct html_follower *follower = embedded_of(log->store)->html;
+	if (own->html.is_left || log->is_removed) {
 		return;
 	}
-	if (list_empty(&log->html.link)) {
-		list_append(&follower->due, &log->html.link);
+	if (list_empty(&own->html.link)) {
+		list_append(&follower->due, &own->html.link);
 	}
 	if (now) {
 		follower->is_due = true;
@@ -130,18 +134,21 @@ static void end(void *arg)
 	follower->ready = NULL;
 	free((char *)follower->place.id);
 	metrics_add(follower->store->metrics, METRIC_EVENTS_RENDERED, portion->rendered);
-	if (!log || log->html.is_left) {
+	if (!log || embedded_log_of(log)->html.is_left) {
 		return;
 	}
 	bool is_same = log->base_seq == follower->place.base_seq;
-	if (follower->status == -ESTALE && !log->html.is_anew) {
-		log->html.is_anew = true; /* only once, else it may repeat for ever */
+	if (follower->status == -ESTALE && !embedded_log_of(log)->html.is_anew) {
+		embedded_log_of(log)->html.is_anew =
+			true; /* only once, else it may repeat for ever */
 		html_follow(log, true);
 	} else if (follower->status < 0 && is_same) {
-		log->html.is_left = true; /* until the next start; pages are rendered meanwhile */
+		embedded_log_of(log)->html.is_left =
+			true; /* until the next start; pages are rendered meanwhile */
 	} else if (follower->status == 0) {
-		log->html.next = portion->next_seq;
-		log->html.is_anew = log->html.is_anew && !portion->is_whole;
+		embedded_log_of(log)->html.next = portion->next_seq;
+		embedded_log_of(log)->html.is_anew =
+			embedded_log_of(log)->html.is_anew && !portion->is_whole;
 		if (!portion->is_whole) {
 			html_follow(log, true);
 		}

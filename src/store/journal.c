@@ -7,7 +7,7 @@
  * again: a new one begins, whose header says how many bytes of the previous one count. Until that
  * succeeds, appends are refused and it is retried.
  */
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/loop.h"
 #include "holdfast/pack.h"
@@ -24,10 +24,14 @@ static void handle_revive(uv_timer_t *timer);
 static void batch_work(void *arg);
 static void batch_done(void *arg);
 
-void journal_init(struct journal *journal, struct store *store)
+void journal_init(struct journal *journal, struct store *store, enum store_durability durability)
 {
-	*journal = (struct journal){
-		.store = store, .dir_fd = -1, .fd = -1, .segment = 1, .gather_lsn = 1};
+	*journal = (struct journal){.store = store,
+		.durability = durability,
+		.dir_fd = -1,
+		.fd = -1,
+		.segment = 1,
+		.gather_lsn = 1};
 	list_init(&journal->gather_writes);
 	list_init(&journal->flight_writes);
 	list_init(&journal->gather_removals);
@@ -66,7 +70,7 @@ static void append_segment_header(struct journal *journal)
 	pack_le(out, journal->segment, 8);
 	pack_le(out, journal->before_segment, 8);
 	pack_le(out, journal->before_len, 8);
-	bool is_relaxed = journal->store->durability == DURABILITY_WRITE;
+	bool is_relaxed = journal->durability == DURABILITY_WRITE;
 	pack_le(out, is_relaxed ? JOURNAL_FLAG_RELAXED : 0, 8);
 	seal(out, start);
 }
@@ -147,7 +151,7 @@ int64_t journal_append(struct journal *journal, const struct record *record)
 static int open_segment(struct journal *journal)
 {
 	char name[32];
-	bool synced = journal->store->durability == DURABILITY_FSYNC;
+	bool synced = journal->durability == DURABILITY_FSYNC;
 	if (journal->fd >= 0 && !synced && disk->fdatasync(journal->fd) < 0) {
 		return -errno;
 	}
@@ -168,7 +172,7 @@ static int open_segment(struct journal *journal)
 /** Truncates the open segment's file. Returns whether that is as durable as a batch would be. */
 static bool cut_file(const struct journal *journal, size_t len)
 {
-	bool synced = journal->store->durability == DURABILITY_FSYNC;
+	bool synced = journal->durability == DURABILITY_FSYNC;
 	return disk->ftruncate(journal->fd, (off_t)len) == 0 &&
 	       (!synced || disk->fdatasync(journal->fd) == 0);
 }
@@ -180,7 +184,7 @@ static bool cut_file(const struct journal *journal, size_t len)
  */
 static bool take_back(const struct journal *journal, bool opened)
 {
-	bool synced = journal->store->durability == DURABILITY_FSYNC;
+	bool synced = journal->durability == DURABILITY_FSYNC;
 	if (!journal->rotated) {
 		return cut_file(journal, journal->segment_len);
 	}
@@ -230,7 +234,7 @@ void journal_give_room_back(struct journal *journal)
 /** Writes and syncs the batch in flight. Runs on the journal's thread. */
 static int write_batch(struct journal *journal)
 {
-	bool sync = journal->store->durability == DURABILITY_FSYNC;
+	bool sync = journal->durability == DURABILITY_FSYNC;
 	int r = journal->rotated ? open_segment(journal) : 0;
 	bool opened = r == 0;
 	if (r == 0 && sync) {
@@ -384,7 +388,7 @@ static void rotate_if_full(struct journal *journal)
 
 void journal_launch(struct store *store)
 {
-	struct journal *journal = &store->journal;
+	struct journal *journal = &embedded_of(store)->journal;
 	bool has_work = journal->gather.len || journal->wants_run;
 	if (journal->in_flight || !has_work) {
 		return;
@@ -464,8 +468,8 @@ void journal_dropped(struct journal *journal, uint64_t oldest)
 
 size_t journal_backlog(const struct store *store)
 {
-	return store->journal.gather.len +
-	       (store->journal.in_flight ? store->journal.flight.len : 0);
+	const struct embedded_store *emb = embedded_of(store);
+	return emb->journal.gather.len + (emb->journal.in_flight ? emb->journal.flight.len : 0);
 }
 
 /* --- journals made offline --- */
@@ -473,8 +477,6 @@ size_t journal_backlog(const struct store *store)
 struct journal *journal_make(void)
 {
 	struct journal *journal = xcalloc(1, sizeof(*journal));
-	journal->store = xcalloc(
-		1, sizeof(*journal->store)); /* only its durability is read: DURABILITY_FSYNC */
 	journal->segment = 1;
 	return journal;
 }
@@ -498,7 +500,6 @@ int journal_make_end(struct journal *journal, int dir_fd)
 	int r = journal->gather.len ? write_made(journal, dir_fd) : 0;
 	buffer_finish(&journal->gather);
 	buffer_finish(&journal->entries);
-	free(journal->store);
 	free(journal);
 	return r;
 }

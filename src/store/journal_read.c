@@ -6,7 +6,7 @@
  * are affected. Only the last batch of the newest segment can be incomplete; then none of it
  * counts. Zeros after the last batch are preallocated space.
  */
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/pack.h"
 

@@ -4,7 +4,6 @@
  * (names_rebuild.c). The names in memory are in log_keys.c.
  */
 #include "repair.h"
-#include "store_internal.h"
 
 #include "holdfast/diag.h"
 
@@ -53,7 +52,8 @@ static int remake_line(void *arg, const struct event_view *view, uint64_t offset
  */
 static int remake(struct names_job *job, const struct buffer *old)
 {
-	int dir_fd = metadata_open_folder(job->store->sessions_fd, job->id, job->epoch);
+	int dir_fd =
+		metadata_open_folder(embedded_of(job->store)->sessions_fd, job->id, job->epoch);
 	if (dir_fd < 0) {
 		return dir_fd;
 	}
@@ -95,7 +95,8 @@ static void note_missing(struct names_job *job)
 /** Cuts off the bytes that do not count. Nothing else writes to the file meanwhile. */
 static int cut_file(const struct names_job *job)
 {
-	int dir_fd = metadata_open_folder(job->store->sessions_fd, job->id, job->epoch);
+	int dir_fd =
+		metadata_open_folder(embedded_of(job->store)->sessions_fd, job->id, job->epoch);
 	if (dir_fd < 0) {
 		return dir_fd;
 	}
@@ -111,7 +112,8 @@ static int read_file(const struct names_job *job, struct buffer *out)
 {
 	char path[160];
 	snprintf(path, sizeof(path), "%s/keys.jsonl", job->id);
-	int r = disk_read_file(job->store->sessions_fd, path, (size_t)job->size + 1, out);
+	int r = disk_read_file(
+		embedded_of(job->store)->sessions_fd, path, (size_t)job->size + 1, out);
 	if (job->is_unseen && r == 0 && out->len > job->size) {
 		r = cut_file(job);
 	}
@@ -134,17 +136,18 @@ static void work(uv_work_t *work_req)
 
 static void take_job(struct session_log *log, struct names_job *job)
 {
+	struct keys_file *file = &embedded_log_of(log)->keys;
 	struct log_keys *keys = &log->keys;
 	keys->job = NULL;
 	if (job->is_remade) {
 		keys->size = job->remade_size;
-		keys->disk = (struct durable_part){.certain = keys->size};
-		keys->is_seen = true;
+		file->disk = (struct durable_part){.certain = keys->size};
+		file->is_seen = true;
 		keys->is_remade = true;
 		/* Metadata with the old size would make the next start rebuild the file again. */
 		log->dirty = true;
 	}
-	keys->is_seen = keys->is_seen || (job->status == 0 && job->size);
+	file->is_seen = file->is_seen || (job->status == 0 && job->size);
 	log_keys_loaded(log, &job->names, job->status);
 }
 
@@ -168,6 +171,7 @@ static void work_done(uv_work_t *work_req, int status)
 
 static struct names_job *begin_job(struct session_log *log)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	struct names_job *job = xcalloc(1, sizeof(*job));
 	const struct store_facts *facts = log->store->ops->facts;
 	*job = (struct names_job){.store = log->store,
@@ -175,7 +179,7 @@ static struct names_job *begin_job(struct session_log *log)
 		.id = xstrdup(log->id),
 		.epoch = log->epoch,
 		.size = log->keys.size,
-		.is_unseen = !log->keys.is_seen && !log->is_writing,
+		.is_unseen = !own->keys.is_seen && !own->is_writing,
 		.inputs = log->keys.input_names - name_lines_count(facts, &log->keys.unwritten),
 		.log_size = log->written};
 	job->work.data = job;
@@ -208,7 +212,7 @@ int keys_file_load(struct session_log *log, bool now)
 	if (now) {
 		return load_now(log);
 	}
-	if (!log->keys.job && !log->is_writing) {
+	if (!log->keys.job && !embedded_log_of(log)->is_writing) {
 		load_later(log);
 	}
 	return 0;
@@ -216,7 +220,7 @@ int keys_file_load(struct session_log *log, bool now)
 
 void keys_file_resume(struct session_log *log)
 {
-	if (!list_empty(&log->keys.waits) && !log->keys.job && !log->is_writing) {
+	if (!list_empty(&log->keys.waits) && !log->keys.job && !embedded_log_of(log)->is_writing) {
 		load_later(log);
 	}
 }
@@ -232,10 +236,11 @@ void keys_file_flush(struct session_log *log)
 
 void keys_file_launch(struct session_log *log, bool all, struct file_append *ret)
 {
+	const struct keys_file *file = &embedded_log_of(log)->keys;
 	const struct log_keys *keys = &log->keys;
 	*ret = (struct file_append){.name = "keys.jsonl",
 		.size = keys->size,
-		.is_seen = keys->is_seen,
+		.is_seen = file->is_seen,
 		.status = -ECANCELED};
 	if (keys->unwritten.len < (all ? 1 : UNWRITTEN_MAX)) {
 		return;
@@ -249,6 +254,7 @@ void keys_file_launch(struct session_log *log, bool all, struct file_append *ret
 
 int keys_file_land(struct session_log *log, struct file_append *append)
 {
+	struct keys_file *file = &embedded_log_of(log)->keys;
 	struct log_keys *keys = &log->keys;
 	struct store *store = log->store;
 	if (!append->bytes.len) {
@@ -259,7 +265,7 @@ int keys_file_land(struct session_log *log, struct file_append *append)
 		append->size = keys->size;
 		append->status = r;
 		if (r == 0) {
-			file_append_run(append, store->sessions_fd, log->id);
+			file_append_run(append, embedded_of(store)->sessions_fd, log->id);
 		}
 	} else if (append->status == -EBADMSG) {
 		log_keys_rest(keys);
@@ -269,10 +275,10 @@ int keys_file_land(struct session_log *log, struct file_append *append)
 	if (append->status == -ECANCELED) {
 		return 0;
 	}
-	keys->is_seen = append->status == 0; /* else a part may be in the file */
+	file->is_seen = append->status == 0; /* else a part may be in the file */
 	if (append->status == 0) {
 		keys->size += append->bytes.len;
-		keys->disk.is_unsynced = true;
+		file->disk.is_unsynced = true;
 		buffer_consume(&keys->unwritten, append->bytes.len);
 		if (!keys->unwritten.len) {
 			buffer_finish(&keys->unwritten);

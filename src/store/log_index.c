@@ -3,7 +3,7 @@
  * written after the log and never trusted: lines found through it are checked, and if they do not
  * fit, the index is rebuilt from the log on the thread pool and the read repeated once.
  */
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/pack.h"
@@ -53,8 +53,9 @@ void log_index_lose(struct log_index *index)
 
 void log_index_add(struct session_log *log, uint64_t offset)
 {
-	if (log->index.state != INDEX_LOST) {
-		pack_le(&log->index.fresh, offset, ENTRY_SIZE);
+	struct embedded_log *own = embedded_log_of(log);
+	if (own->index.state != INDEX_LOST) {
+		pack_le(&own->index.fresh, offset, ENTRY_SIZE);
 	}
 }
 
@@ -71,16 +72,17 @@ static void add_unwritten(struct session_log *log)
 
 void log_index_take(struct session_log *log, uint64_t count)
 {
-	log_index_lose(&log->index);
-	log->index.state = INDEX_GOOD;
-	log->index.count = count;
-	log->index.disk.certain = log_index_size(&log->index);
+	struct embedded_log *own = embedded_log_of(log);
+	log_index_lose(&own->index);
+	own->index.state = INDEX_GOOD;
+	own->index.count = count;
+	own->index.disk.certain = log_index_size(&own->index);
 	add_unwritten(log);
 }
 
 void log_index_launch(struct session_log *log, bool all, struct file_append *ret)
 {
-	const struct log_index *index = &log->index;
+	const struct log_index *index = &embedded_log_of(log)->index;
 	*ret = (struct file_append){.name = "events.index",
 		.size = file_size(index->count),
 		.is_seen = index->state != INDEX_UNSEEN,
@@ -94,7 +96,7 @@ void log_index_launch(struct session_log *log, bool all, struct file_append *ret
 
 int log_index_land(struct session_log *log, const struct file_append *append)
 {
-	struct log_index *index = &log->index;
+	struct log_index *index = &embedded_log_of(log)->index;
 	if (!append->bytes.len || append->status == -ECANCELED || index->state == INDEX_BUILDING) {
 		return 0;
 	}
@@ -118,14 +120,15 @@ int log_index_land(struct session_log *log, const struct file_append *append)
 
 uint64_t log_index_first_fresh(const struct session_log *log)
 {
-	return log->base_seq + log->index.count;
+	return log->base_seq + embedded_log_of(log)->index.count;
 }
 
 uint64_t log_index_fresh_at(const struct session_log *log, uint64_t seq)
 {
+	const struct embedded_log *own = embedded_log_of(log);
 	size_t at = (size_t)(seq - log_index_first_fresh(log)) * ENTRY_SIZE;
-	assert(at + ENTRY_SIZE <= log->index.fresh.len);
-	struct unpack in = {.bytes = log->index.fresh.data + at, .len = ENTRY_SIZE};
+	assert(at + ENTRY_SIZE <= own->index.fresh.len);
+	struct unpack in = {.bytes = own->index.fresh.data + at, .len = ENTRY_SIZE};
 	return unpack_le(&in, ENTRY_SIZE);
 }
 
@@ -221,7 +224,8 @@ static void build_work(uv_work_t *work)
 {
 	struct job *job = work->data;
 	struct index_source *source = &job->source;
-	source->dir_fd = metadata_open_folder(job->store->sessions_fd, job->id, source->epoch);
+	source->dir_fd =
+		metadata_open_folder(embedded_of(job->store)->sessions_fd, job->id, source->epoch);
 	source->fd = source->dir_fd < 0 ? source->dir_fd
 					: disk->openat(source->dir_fd, "events.jsonl",
 						  O_RDONLY | O_CLOEXEC, 0);
@@ -255,12 +259,13 @@ static void build_done(uv_work_t *work, int status)
 	job->store->jobs--;
 	report(job);
 	if (log && job->status == 0) {
-		log->index.state = INDEX_GOOD;
-		log->index.count = source->last_seq - source->first_seq + 1;
-		log->index.disk = (struct durable_part){.certain = log_index_size(&log->index)};
-		log->has_new_files = true;
+		embedded_log_of(log)->index.state = INDEX_GOOD;
+		embedded_log_of(log)->index.count = source->last_seq - source->first_seq + 1;
+		embedded_log_of(log)->index.disk = (struct durable_part){
+			.certain = log_index_size(&embedded_log_of(log)->index)};
+		embedded_log_of(log)->has_new_files = true;
 	} else if (log) {
-		log_index_lose(&log->index);
+		log_index_lose(&embedded_log_of(log)->index);
 	}
 	if (log) {
 		log_reads_resume(log, job->status);
@@ -271,11 +276,12 @@ static void build_done(uv_work_t *work, int status)
 
 void log_index_build(struct session_log *log)
 {
-	struct log_index *index = &log->index;
+	struct embedded_log *own = embedded_log_of(log);
+	struct log_index *index = &own->index;
 	if (index->state == INDEX_BUILDING) {
 		return;
 	}
-	if (log->is_frozen || log->is_writing) {
+	if (own->is_frozen || own->is_writing) {
 		index->state = INDEX_BUILDING;
 		index->build_is_due = true;
 		return;
@@ -297,12 +303,13 @@ void log_index_build(struct session_log *log)
 
 void log_index_resume(struct session_log *log)
 {
-	if (!log->index.build_is_due || log->is_frozen || log->is_writing) {
+	struct embedded_log *own = embedded_log_of(log);
+	if (!own->index.build_is_due || own->is_frozen || own->is_writing) {
 		return;
 	}
-	log->index.build_is_due = false;
-	if (log->index.state == INDEX_BUILDING) {
-		log_index_lose(&log->index);
+	own->index.build_is_due = false;
+	if (own->index.state == INDEX_BUILDING) {
+		log_index_lose(&own->index);
 		log_index_build(log);
 	} else {
 		log_reads_resume(log, 0); /* a new index exists by now */

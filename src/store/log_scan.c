@@ -1,5 +1,5 @@
 /* Reads files of lines piece by piece, and gives them line by line. Any thread. */
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/store_files.h"
 

@@ -15,7 +15,7 @@
  * When many sessions are created at once, the batch's results do not wait for all of their folders:
  * a run makes folders for FOLDERS_NS, and leaves the others and their lines to the next runs.
  */
-#include "store_internal.h"
+#include "repair.h"
 
 #include "holdfast/descriptors.h"
 #include "holdfast/diag.h"
@@ -79,12 +79,14 @@ static struct log_write *write_in(struct list *link)
 /** The work on this log for the next run. */
 static struct log_write *write_of(struct session_log *log)
 {
-	if (!log->write) {
-		log->write = xcalloc(1, sizeof(*log->write));
-		log->write->part.log = log;
-		list_append(&log->store->journal.gather_writes, &log->write->part.link);
+	struct embedded_log *own = embedded_log_of(log);
+	if (!own->write) {
+		own->write = xcalloc(1, sizeof(*own->write));
+		own->write->part.log = log;
+		list_append(
+			&embedded_of(log->store)->journal.gather_writes, &own->write->part.link);
 	}
-	return log->write;
+	return own->write;
 }
 
 struct log_part *log_write_part(struct session_log *log)
@@ -94,19 +96,20 @@ struct log_part *log_write_part(struct session_log *log)
 
 void log_write_replayed(struct session_log *log, struct event *event, int64_t ts)
 {
-	event_append_line(event, &log->unwritten);
+	event_append_line(event, &embedded_log_of(log)->unwritten);
 	log_index_add(log, log->size);
 	session_log_take(log, event, ts);
 }
 
 void log_write_wants_folder(struct session_log *log)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	struct metadata meta;
 	assert(!log->last_seq);
 	metadata_take(log, &meta);
-	metadata_append(log->id, &meta, &log->first_metadata);
+	metadata_append(log->id, &meta, &own->first_metadata);
 	metadata_finish(&meta);
-	log->lacks_folder = true;
+	own->lacks_folder = true;
 }
 
 void log_write_create(struct session_log *log)
@@ -117,14 +120,14 @@ void log_write_create(struct session_log *log)
 void log_write_whole(struct session_log *log, struct checkpoint_item *item)
 {
 	write_of(log)->is_whole = true;
-	log->write->item = item;
-	log->store->journal.wants_run = true;
+	embedded_log_of(log)->write->item = item;
+	embedded_of(log->store)->journal.wants_run = true;
 }
 
 void log_write_close(struct session_log *log)
 {
 	write_of(log)->closes = true;
-	log->store->journal.wants_run = true;
+	embedded_of(log->store)->journal.wants_run = true;
 }
 
 static void forget_events(struct log_write *write)
@@ -152,11 +155,12 @@ void log_writes_forget_events(struct journal *journal)
 
 int log_write_rest(struct session_log *log)
 {
-	if (log->is_frozen || log->keys.job || log->is_writing || log->write) {
+	struct embedded_log *own = embedded_log_of(log);
+	if (own->is_frozen || log->keys.job || own->is_writing || own->write) {
 		return -EBUSY;
 	}
-	if (log->unwritten.len || log->keys.unwritten.len ||
-		(log->index.fresh.len && log->index.state != INDEX_BUILDING)) {
+	if (own->unwritten.len || log->keys.unwritten.len ||
+		(own->index.fresh.len && own->index.state != INDEX_BUILDING)) {
 		log_write_whole(log, NULL);
 		return -EBUSY;
 	}
@@ -164,34 +168,56 @@ int log_write_rest(struct session_log *log)
 	return 0;
 }
 
-void log_write_drop(struct session_log *log)
+/** The log takes part in nothing any more: drops its work, and cancels reads that wait. */
+static void stop(struct session_log *log)
 {
-	if (log->write) {
-		finish(log->write);
-		log->write = NULL;
+	struct embedded_log *own = embedded_log_of(log);
+	assert(!own->is_writing);
+	if (own->write) {
+		finish(own->write);
+		own->write = NULL;
 	}
 	log_reads_resume(log, -ECANCELED);
+	list_remove(&own->wanted_link);
+	list_remove(&own->html.link);
+}
+
+void log_write_drop(struct session_log *log)
+{
+	struct embedded_log *own = embedded_log_of(log);
+	if (!own) {
+		return; /* its RECORD_CREATE was refused */
+	}
+	stop(log);
+	log_file_close(log);
+	repair_free(own->repair);
+	buffer_finish(&own->unwritten);
+	buffer_finish(&own->first_metadata);
+	buffer_finish(&own->index.fresh);
+	log->engine_data = NULL;
+	pool_give(&embedded_of(log->store)->logs, own);
 }
 
 static void launch(struct log_write *write)
 {
 	struct session_log *log = write->part.log;
-	log->write = NULL;
-	log->is_writing = true;
-	write->is_held = log->is_frozen && !write->item;
-	write->holds_events = log->is_frozen;
+	struct embedded_log *own = embedded_log_of(log);
+	own->write = NULL;
+	own->is_writing = true;
+	write->is_held = own->is_frozen && !write->item;
+	write->holds_events = own->is_frozen;
 	write->dir_fd = write->fd = -1;
 	write->written = log->written;
-	write->lines = log->unwritten;
-	log->unwritten = (struct buffer){0};
-	write->lacks_folder = log->lacks_folder;
+	write->lines = own->unwritten;
+	own->unwritten = (struct buffer){0};
+	write->lacks_folder = own->lacks_folder;
 	if (write->is_held) {
 		return;
 	}
-	write->may_move_old =
-		hash_get(log->store->leftovers, log->id, strlen(log->id)) == log->store;
-	write->reopens = log->is_moved;
-	log->is_moved = false;
+	write->may_move_old = hash_get(embedded_of(log->store)->leftovers, log->id,
+				      strlen(log->id)) == log->store;
+	write->reopens = own->is_moved;
+	own->is_moved = false;
 	keys_file_launch(log, write->is_whole, &write->keys);
 	log_index_launch(log, write->is_whole, &write->index);
 }
@@ -201,7 +227,7 @@ void log_writes_launch(struct journal *journal)
 	list_move_all(&journal->flight_removals, &journal->gather_removals);
 	list_for_each(link, &journal->flight_removals) {
 		struct removal *removal = list_entry(link, struct removal, link);
-		removal->has_folder = !removal->log->lacks_folder;
+		removal->has_folder = !embedded_log_of(removal->log)->lacks_folder;
 	}
 	list_move_all(&journal->flight_writes, &journal->gather_writes);
 	list_for_each(link, &journal->flight_writes) {
@@ -213,37 +239,40 @@ void log_writes_launch(struct journal *journal)
 
 void log_file_close(struct session_log *log)
 {
-	if (log->fd >= 0) {
-		close(log->fd);
-		log->fd = -1;
-		list_remove(&log->fd_link);
-		log->store->open_count--;
+	struct embedded_log *own = embedded_log_of(log);
+	if (own->fd >= 0) {
+		close(own->fd);
+		own->fd = -1;
+		list_remove(&own->fd_link);
+		embedded_of(log->store)->open_count--;
 	}
 }
 
 /** Opens the log's file unless it is open. Returns the descriptor or a negative errno. */
 static int open_file(struct session_log *log)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	struct store *store = log->store;
-	if (log->fd >= 0) {
-		list_remove(&log->fd_link);
-		list_append(&store->open_logs, &log->fd_link);
-		return log->fd;
+	struct embedded_store *emb = embedded_of(store);
+	if (own->fd >= 0) {
+		list_remove(&own->fd_link);
+		list_append(&emb->open_logs, &own->fd_link);
+		return own->fd;
 	}
-	while (store->open_count > 0 && (store->open_count >= OPEN_LOGS_MAX ||
-						descriptors_check(DESCRIPTORS_FOR_WORK) < 0)) {
-		log_file_close(list_entry(store->open_logs.next, struct session_log, fd_link));
+	while (emb->open_count > 0 &&
+		(emb->open_count >= OPEN_LOGS_MAX || descriptors_check(DESCRIPTORS_FOR_WORK) < 0)) {
+		log_file_close(list_entry(emb->open_logs.next, struct embedded_log, fd_link)->log);
 	}
 	char path[160];
 	snprintf(path, sizeof(path), "%s/events.jsonl", log->id);
-	int fd = disk->openat(
-		store->sessions_fd, path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	int fd =
+		disk->openat(emb->sessions_fd, path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		return -errno;
 	}
-	log->fd = fd;
-	list_append(&store->open_logs, &log->fd_link);
-	store->open_count++;
+	own->fd = fd;
+	list_append(&emb->open_logs, &own->fd_link);
+	emb->open_count++;
 	return fd;
 }
 
@@ -253,13 +282,14 @@ static int open_file(struct session_log *log)
  */
 static int cut_torn_end(struct session_log *log, uint64_t written)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	struct stat st;
-	int r = fstat(log->fd, &st) < 0 ? -errno : 0;
+	int r = fstat(own->fd, &st) < 0 ? -errno : 0;
 	if (r == 0 && (uint64_t)st.st_size > written &&
-		disk->ftruncate(log->fd, (off_t)written) < 0) {
+		disk->ftruncate(own->fd, (off_t)written) < 0) {
 		r = -errno;
 	}
-	log->has_torn_end = r < 0;
+	own->has_torn_end = r < 0;
 	return r;
 }
 
@@ -267,9 +297,10 @@ static int write_lines(struct log_write *write)
 {
 	struct session_log *log = write->part.log;
 	int fd = write->lines.len ? open_file(log) : 0;
-	int r = fd < 0                                  ? fd
-		: write->lines.len && log->has_torn_end ? cut_torn_end(log, write->written)
-							: 0;
+	int r = fd < 0 ? fd
+		: write->lines.len && embedded_log_of(log)->has_torn_end
+			? cut_torn_end(log, write->written)
+			: 0;
 	while (r == 0 && write->lines.len) {
 		ssize_t n = disk->write(fd, write->lines.data, write->lines.len);
 		if (n >= 0) {
@@ -288,7 +319,8 @@ static int move_old(struct session_log *log)
 	char path[320];
 	snprintf(path, sizeof(path), "trash/%s.before.%016llx", log->id,
 		(unsigned long long)log->epoch);
-	return disk->renameat(log->store->sessions_fd, log->id, log->store->dir_fd, path) < 0
+	return disk->renameat(
+		       embedded_of(log->store)->sessions_fd, log->id, log->store->dir_fd, path) < 0
 		       ? -errno
 		       : 0;
 }
@@ -301,7 +333,7 @@ static int move_old(struct session_log *log)
 static int make_folder(struct log_write *write)
 {
 	struct session_log *log = write->part.log;
-	int sessions_fd = log->store->sessions_fd;
+	int sessions_fd = embedded_of(log->store)->sessions_fd;
 	int r = disk->mkdirat(sessions_fd, log->id, 0700) < 0 ? -errno : 0;
 	if (r == -EEXIST && write->may_move_old && move_old(log) == 0) {
 		r = disk->mkdirat(sessions_fd, log->id, 0700) < 0 ? -errno : 0;
@@ -313,7 +345,8 @@ static int make_folder(struct log_write *write)
 	write->has_new_files = true;
 	int dir_fd = disk->openat(sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (dir_fd >= 0) {
-		(void)!disk_replace(dir_fd, "metadata.json", &log->first_metadata, false);
+		(void)!disk_replace(
+			dir_fd, "metadata.json", &embedded_log_of(log)->first_metadata, false);
 		close(dir_fd);
 	}
 	(void)!open_file(log);
@@ -323,7 +356,7 @@ static int make_folder(struct log_write *write)
 /** Makes the folder; -EBUSY if this run has spent enough time on folders. */
 static int make_folder_in_turn(struct log_write *write)
 {
-	struct journal *journal = &write->part.log->store->journal;
+	struct journal *journal = &embedded_of(write->part.log->store)->journal;
 	if (journal->folders_ns >= FOLDERS_NS && !write->item) {
 		write->is_late = true;
 		return -EBUSY;
@@ -342,8 +375,8 @@ static int open_for_item(struct log_write *write)
 	if (fd < 0) {
 		return fd;
 	}
-	write->dir_fd = disk->openat(
-		log->store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	write->dir_fd = disk->openat(embedded_of(log->store)->sessions_fd, log->id,
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	write->fd = write->dir_fd < 0 ? -1 : disk->dup(fd);
 	if (write->fd >= 0) {
 		return 0;
@@ -365,8 +398,8 @@ static void run_before(struct log_write *write)
 	int r = write->lacks_folder ? make_folder_in_turn(write) : 0;
 	r = r < 0 ? r : write_lines(write);
 	if (r == 0) {
-		file_append_run(&write->keys, log->store->sessions_fd, log->id);
-		file_append_run(&write->index, log->store->sessions_fd, log->id);
+		file_append_run(&write->keys, embedded_of(log->store)->sessions_fd, log->id);
+		file_append_run(&write->index, embedded_of(log->store)->sessions_fd, log->id);
 	}
 	write->status = r < 0 || !write->item ? r : open_for_item(write);
 	if (write->closes && !write->item) {
@@ -391,7 +424,7 @@ static void run_removal(struct removal *removal)
 {
 	const struct store *store = removal->store;
 	log_file_close(removal->log);
-	if (removal->has_folder && disk->renameat(store->sessions_fd, removal->log->id,
+	if (removal->has_folder && disk->renameat(embedded_of(store)->sessions_fd, removal->log->id,
 					   store->dir_fd, removal->path) < 0) {
 		removal->status = -errno;
 	}
@@ -419,27 +452,29 @@ void log_writes_after(struct journal *journal)
 
 static void take_folder(struct session_log *log, const struct log_write *write)
 {
-	if (log->lacks_folder && !write->lacks_folder) {
-		hash_remove(log->store->leftovers, log->id, strlen(log->id));
-		log->lacks_folder = false;
-		buffer_finish(&log->first_metadata);
+	struct embedded_log *own = embedded_log_of(log);
+	if (own->lacks_folder && !write->lacks_folder) {
+		hash_remove(embedded_of(log->store)->leftovers, log->id, strlen(log->id));
+		own->lacks_folder = false;
+		buffer_finish(&own->first_metadata);
 	}
-	log->has_new_files = log->has_new_files || write->has_new_files || write->keys.is_new ||
+	own->has_new_files = own->has_new_files || write->has_new_files || write->keys.is_new ||
 			     write->index.is_new;
 }
 
 /** Puts the lines that the file did not take before those that were added since. */
 static void take_lines(struct session_log *log, struct log_write *write)
 {
-	buffer_append(&write->lines, log->unwritten.data, log->unwritten.len);
-	buffer_finish(&log->unwritten);
-	log->unwritten = write->lines;
+	struct embedded_log *own = embedded_log_of(log);
+	buffer_append(&write->lines, own->unwritten.data, own->unwritten.len);
+	buffer_finish(&own->unwritten);
+	own->unwritten = write->lines;
 	write->lines = (struct buffer){0};
 	if (!write->is_held) { /* else the log's file may have been replaced */
 		log->written = write->written;
 	}
-	if (!log->unwritten.len) {
-		buffer_finish(&log->unwritten);
+	if (!own->unwritten.len) {
+		buffer_finish(&own->unwritten);
 	}
 }
 
@@ -461,8 +496,9 @@ static int first_error(int a, int b)
 static void land(struct log_write *write, bool is_synced)
 {
 	struct session_log *log = write->part.log;
-	log->is_writing = false;
-	log->is_unconfirmed = log->is_unconfirmed && !(write->creates && is_synced);
+	struct embedded_log *own = embedded_log_of(log);
+	own->is_writing = false;
+	own->is_unconfirmed = own->is_unconfirmed && !(write->creates && is_synced);
 	take_folder(log, write);
 	take_lines(log, write);
 	if (is_synced) {
@@ -489,7 +525,7 @@ static void land(struct log_write *write, bool is_synced)
 	}
 	if (write->is_late) {
 		write_of(log);
-		log->store->journal.wants_run = true;
+		embedded_of(log->store)->journal.wants_run = true;
 	}
 	session_log_trim(log);
 	log_index_resume(log);
@@ -512,6 +548,7 @@ static void removal_done(uv_work_t *work, int status)
 static void land_removal(struct removal *removal)
 {
 	struct store *store = removal->store;
+	struct embedded_store *emb = embedded_of(store);
 	struct session_log *log = removal->log;
 	bool is_moved = removal->has_folder && removal->status == 0;
 	list_remove(&removal->link);
@@ -519,8 +556,8 @@ static void land_removal(struct removal *removal)
 		diag(DIAG_WARN,
 			"session %s: its folder cannot be removed: %s; the next start removes it",
 			log->id, strerror(-removal->status));
-		store->has_leftover = true;
-		hash_put(store->leftovers, log->id, strlen(log->id), store);
+		emb->has_leftover = true;
+		hash_put(emb->leftovers, log->id, strlen(log->id), store);
 	}
 	session_log_free(log);
 	if (!is_moved) {
@@ -547,13 +584,15 @@ void log_writes_land(struct journal *journal, bool is_synced)
 void log_write_remove(struct session_log *log)
 {
 	struct store *store = log->store;
+	struct embedded_store *emb = embedded_of(store);
 	struct removal *removal = xcalloc(1, sizeof(*removal));
 	removal->work.data = removal;
 	removal->store = store;
 	removal->log = log;
 	snprintf(removal->path, sizeof(removal->path), "trash/%s.%016llx", log->id,
 		(unsigned long long)log->epoch);
+	stop(log);
 	session_log_unlist(log);
-	list_append(&store->journal.gather_removals, &removal->link);
-	store->journal.wants_run = true;
+	list_append(&emb->journal.gather_removals, &removal->link);
+	emb->journal.wants_run = true;
 }

@@ -114,7 +114,7 @@ static void rewind_done(uv_work_t *work, int status)
 
 void look_back_rewind(struct store *store)
 {
-	const struct journal *journal = &store->journal;
+	const struct journal *journal = &embedded_of(store)->journal;
 	struct rewind *rewind = xcalloc(1, sizeof(*rewind));
 	rewind->rec = (struct recovery){
 		.store = store, .damaged = hash_create(), .ret_why = &rewind->why};
@@ -141,6 +141,7 @@ struct homecoming {
 	uv_work_t work;
 	struct store *store;
 	struct store shadow; /* filled by the thread pool with the log, and nothing else */
+	struct embedded_store state; /* of the shadow */
 	char *id;
 	struct list records;
 	char *why;
@@ -167,7 +168,7 @@ static void home_work(uv_work_t *work)
 static struct session_log *adopt(struct store *store, struct session_log *found)
 {
 	struct session_log *log =
-		session_log_new(store, found->id, found->epoch, found->created_at, found->facts);
+		embedded_log_new(store, found->id, found->epoch, found->created_at, found->facts);
 	found->facts = NULL;
 	log->updated_at = found->updated_at;
 	log->dirty = found->dirty;
@@ -178,12 +179,12 @@ static struct session_log *adopt(struct store *store, struct session_log *found)
 	log->last_seq = found->last_seq;
 	log->size = found->size;
 	log->written = found->written;
-	log->certain_size = found->certain_size;
-	log->is_suspect = found->is_suspect;
-	log->index = found->index;
-	found->index.fresh = (struct buffer){0};
+	embedded_log_of(log)->certain_size = embedded_log_of(found)->certain_size;
+	embedded_log_of(log)->is_suspect = embedded_log_of(found)->is_suspect;
+	embedded_log_of(log)->index = embedded_log_of(found)->index;
+	embedded_log_of(found)->index.fresh = (struct buffer){0};
 	log->keys.size = found->keys.size;
-	log->keys.disk = found->keys.disk;
+	embedded_log_of(log)->keys.disk = embedded_log_of(found)->keys.disk;
 	log->keys.input_names = found->keys.input_names;
 	log->keys.unwritten = found->keys.unwritten;
 	found->keys.unwritten = (struct buffer){0};
@@ -213,6 +214,7 @@ static struct session_log *replay_home(struct homecoming *home, struct session_l
 static void come_home(struct homecoming *home)
 {
 	struct store *store = home->store;
+	struct embedded_store *emb = embedded_of(store);
 	struct session_log *found = log_table_get(&home->shadow.by_id, home->id, strlen(home->id));
 	struct session_log *log = found ? replay_home(home, adopt(store, found)) : NULL;
 	if (found && !log) {
@@ -221,14 +223,14 @@ static void come_home(struct homecoming *home)
 	}
 	left_out_remove(store, home->id);
 	aside_move_all(&home->shadow, store);
-	if (home->shadow.has_leftover) {
-		store->has_leftover = true;
-		hash_put(store->leftovers, home->id, strlen(home->id), &store->leftovers);
+	if (home->state.has_leftover) {
+		emb->has_leftover = true;
+		hash_put(emb->leftovers, home->id, strlen(home->id), &emb->leftovers);
 	}
 	if (log) {
 		diag(DIAG_INFO, "session %s can be read again", home->id);
 		/* The current round of checkpoints lacks its records: it must not drop segments. */
-		store->round_is_good = false;
+		emb->round_is_good = false;
 		store->ops->returned(store->owner, log);
 	}
 }
@@ -248,18 +250,20 @@ static void home_done(uv_work_t *work, int status)
 	log_table_finish(&home->shadow.by_id);
 	left_out_forget(&home->shadow);
 	aside_finish(&home->shadow);
-	hash_destroy(home->shadow.leftovers);
+	embedded_finish(&home->state);
 	forget(&home->records);
 	free(home->why);
 	free(home->id);
 	free(home);
-	if (!--store->looking_back) { /* else a session might be read twice at a time */
+	if (!--embedded_of(store)
+			->looking_back) { /* else a session might be read twice at a time */
 		left_out_try_later(store);
 	}
 }
 
 void look_back_for(struct store *store, const char *id)
 {
+	struct embedded_store *emb = embedded_of(store);
 	struct homecoming *home = xcalloc(1, sizeof(*home));
 	struct store *shadow = &home->shadow;
 	home->work.data = home;
@@ -271,18 +275,18 @@ void look_back_for(struct store *store, const char *id)
 		.ops = store->ops,
 		.engine = store->engine,
 		.dir_fd = store->dir_fd,
-		.sessions_fd = store->sessions_fd,
-		.found_segment = store->found_segment,
-		.leftovers = hash_create(),
-		.left_out = hash_create(),
 		.aside = hash_create(),
 		.opening = true};
-	shadow->journal.dir_fd = store->journal.dir_fd;
+	embedded_begin(&home->state, shadow);
+	home->state.sessions_fd = emb->sessions_fd;
+	home->state.found_segment = emb->found_segment;
+	home->state.left_out = hash_create();
+	home->state.journal.dir_fd = emb->journal.dir_fd;
 	log_table_init(&shadow->by_id);
 	list_init(&shadow->logs);
 	home->rec = recovery_begin(shadow, &home->why);
 	home->rec.only = home->id;
-	store->looking_back++;
+	emb->looking_back++;
 	store->jobs++;
 	int r = uv_queue_work(store->loop, &home->work, home_work, home_done);
 	assert(r == 0);

@@ -1,5 +1,6 @@
 /* Reads and writes metadata.json: what is certain about a session without reading its log. */
 #include "store_internal.h"
+#include "versions.h"
 
 #include "holdfast/beneath.h"
 #include "holdfast/json_text.h"

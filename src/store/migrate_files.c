@@ -1,4 +1,5 @@
 /* A data directory as the old side of a migration: reads its files, and records of its journal. */
+#include "embedded.h"
 #include "migrate_internal.h"
 
 #include "holdfast/hash.h"

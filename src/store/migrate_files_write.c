@@ -2,6 +2,7 @@
  * A data directory as the new side of a migration. It is written under a temporary name. The folder
  * of a session is written as `coming`, and renamed into `sessions` once it is complete and synced.
  */
+#include "embedded.h"
 #include "migrate_internal.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* A database as one side of a migration. Each session is written in one transaction. */
 #include "migrate_internal.h"
+#include "versions.h"
 
 #include "holdfast/store_postgres.h"
 

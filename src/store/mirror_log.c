@@ -29,12 +29,7 @@ struct session_log *session_log_mirror(
 	log->last_seq = place->max_seq;
 	log->written = UINT64_MAX; /* the store has all events */
 	log->is_removed = log->is_mirror = true;
-	log->fd = -1;
 	list_init(&log->link);
-	list_init(&log->fd_link);
-	list_init(&log->wanted_link);
-	list_init(&log->html.link);
-	list_init(&log->waiting);
 	list_init(&log->keys.waits);
 	store->engine->nodes->mirror(log, place->number);
 	return log;
@@ -61,6 +56,5 @@ void session_log_mirror_prune(struct session_log *mirror, uint64_t first_seq)
 
 void session_log_mirror_free(struct session_log *mirror)
 {
-	mirror->store->engine->drop(mirror);
 	session_log_free(mirror);
 }

@@ -1,6 +1,7 @@
 /* Checks the sessions in a database: that each row is valid, and that the rows fit together. */
 #include "check_internal.h"
 #include "pg_database.h"
+#include "versions.h"
 
 #include "holdfast/requests.h"
 

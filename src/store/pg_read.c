@@ -181,7 +181,7 @@ static void page_done(uv_work_t *work, int status)
 		note_pruned(read, page->first_seq);
 	}
 	if (page->gap.from && log) {
-		log_note_damage(log, &page->gap);
+		session_log_note_damage(log, &page->gap);
 	}
 	free(page);
 	log_read_end(read);

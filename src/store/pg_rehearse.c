@@ -12,7 +12,7 @@ static int open_store(struct store *store, const struct store_place *place, char
 	struct store_database *database = place->engine_arg;
 	struct pg *pg = xcalloc(1, sizeof(*pg));
 	store->engine_state = pg;
-	store->sessions_fd = store->lock_fd = store->dir_fd = -1;
+	store->dir_fd = -1;
 	pg->store = store;
 	pg->address = database->address;
 	pthread_mutex_init(&pg->lock, NULL);

@@ -4,6 +4,7 @@
  * is made of each session, from its metadata, the events behind it, and its records.
  */
 #include "pg.h"
+#include "versions.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/requests.h"

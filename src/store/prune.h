@@ -1,7 +1,4 @@
-/*
- * Retention: which events of a log may be pruned, for all engines. The functions for files are
- * here, too (prune_file.c), and are called by checkpoints; pg_prune.c has those for databases.
- */
+/* Retention: which events of a log may be pruned, for all engines. */
 #ifndef HOLDFAST_STORE_PRUNE_H
 #define HOLDFAST_STORE_PRUNE_H
 
@@ -51,25 +48,5 @@ struct prune_search {
 /** Looks at the next event, a line of `len` bytes at `offset`. Returns true to end the search. */
 bool prune_search_line(
 	struct prune_search *search, uint64_t seq, int64_t ts, uint64_t offset, size_t len);
-
-/* prune_file.c */
-/** Member of struct store_engine. */
-void prune_look(struct store *store);
-/** Determines what to prune of a log that is being checkpointed; if anything, freezes the log. */
-void prune_begin(struct session_log *log, struct prune *ret);
-/**
- * Moves first_seq in `meta` beyond the events that may be pruned; changes nothing else. `fd` is the
- * log's file. Thread pool.
- */
-int prune_find(const struct prune *prune, int fd, struct metadata *meta);
-/** Whether the file has enough pruned lines to rewrite it. */
-bool prune_is_due(const struct prune *prune, const struct metadata *meta);
-/** Rewrites events.jsonl without the pruned lines, and updates `meta`. Thread pool. */
-int prune_rewrite(int dir_fd, int fd, struct metadata *meta);
-/**
- * Updates the log after pruning, and thaws it. `meta` is NULL if nothing was pruned;
- * `has_new_file`: the file was rewritten.
- */
-void prune_end(struct session_log *log, const struct metadata *meta, bool has_new_file);
 
 #endif

@@ -6,7 +6,7 @@
  * After a crash between the new file and its metadata, the first line of the file tells which of
  * the two files it is: it is the line of base_seq or that of first_seq (recover_session.c).
  */
-#include "store_internal.h"
+#include "embedded.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +25,10 @@ void prune_look(struct store *store)
 
 void prune_begin(struct session_log *log, struct prune *ret)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	*ret = (struct prune){0};
-	if (prune_may_begin(log) && log->index.state != INDEX_BUILDING) {
-		log->is_frozen = true;
+	if (prune_may_begin(log) && own->index.state != INDEX_BUILDING) {
+		own->is_frozen = true;
 		prune_take(log, ret);
 	} /* else the timer, or the next start, tries again */
 }
@@ -35,16 +36,17 @@ void prune_begin(struct session_log *log, struct prune *ret)
 /** The log has a new file: adjusts or drops all offsets. */
 static void move_log(struct session_log *log, const struct metadata *meta)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	uint64_t cut = log->written - meta->log_size;
-	log->is_moved = true;
+	own->is_moved = true;
 	log->written = meta->log_size;
 	session_log_forget_before(log, meta->base_seq);
 	log->base_seq = meta->base_seq;
 	log->size -= cut;
 	log->hot_offset -= log->hot_count ? cut : 0;
-	log->certain_size = meta->log_size;
-	log->has_new_files = true;
-	log->index.was_built = false;
+	own->certain_size = meta->log_size;
+	own->has_new_files = true;
+	own->index.was_built = false;
 	log_index_take(log, meta->max_seq + 1 - meta->base_seq);
 }
 
@@ -63,15 +65,16 @@ static void take_start(struct session_log *log, const struct metadata *meta)
 
 void prune_end(struct session_log *log, const struct metadata *meta, bool has_new_file)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	if (meta) {
 		take_start(log, meta);
 	}
 	if (has_new_file) {
 		move_log(log, meta);
 	}
-	log->is_frozen = false;
+	own->is_frozen = false;
 	log_index_resume(log);
-	if (log->unwritten.len) {
+	if (own->unwritten.len) {
 		log_write_whole(log, NULL);
 	}
 }

@@ -120,11 +120,12 @@ static int note_fate(struct recovery *rec, const struct record *record)
 static void set_aside(struct recovery *rec, const char *id, const char *why)
 {
 	struct store *store = rec->store;
+	struct embedded_store *emb = embedded_of(store);
 	repair_keep_records(rec, id);
 	aside_add(store, id, 0, 0);
-	if (!recover_set_aside(store, store->sessions_fd, id, why)) {
-		store->has_leftover = true;
-		hash_put(store->leftovers, id, strlen(id), &store->leftovers);
+	if (!recover_set_aside(store, emb->sessions_fd, id, why)) {
+		emb->has_leftover = true;
+		hash_put(emb->leftovers, id, strlen(id), &emb->leftovers);
 	}
 }
 
@@ -205,12 +206,12 @@ static int leave_out(struct recovery *rec, const char *id, int error)
 /** Removes the folder of a deleted session, to make room for a new one with the same id. */
 static int remove_old(struct recovery *rec, const char *id, const struct fate *fate)
 {
-	if (remove_folder(rec->store->sessions_fd, id)) {
+	if (remove_folder(embedded_of(rec->store)->sessions_fd, id)) {
 		return 0;
 	}
 	int r = -errno;
-	rec->store->has_leftover = true;
-	hash_put(rec->store->leftovers, id, strlen(id), rec->store);
+	embedded_of(rec->store)->has_leftover = true;
+	hash_put(embedded_of(rec->store)->leftovers, id, strlen(id), rec->store);
 	return fate && !fate->deleted ? recover_refuse(rec, r, "sessions/%s cannot be removed: %s",
 						id, file_error(-r))
 				      : 0;
@@ -264,10 +265,11 @@ static int load_log(struct recovery *rec, const char *id, struct metadata *meta,
 static int load_session(struct recovery *rec, const char *id)
 {
 	struct store *store = rec->store;
+	struct embedded_store *emb = embedded_of(store);
 	struct fate *fate = hash_get(rec->fates, id, strlen(id));
 	struct metadata meta = {0};
 	const char *why;
-	int r = metadata_read(store->sessions_fd, id, store->ops->facts, &meta, &why);
+	int r = metadata_read(emb->sessions_fd, id, store->ops->facts, &meta, &why);
 	bool has_meta = r == 0;
 	if (r < 0 && r != -ENOENT && r != -EBADMSG) {
 		return leave_out(rec, id, r);
@@ -280,7 +282,7 @@ static int load_session(struct recovery *rec, const char *id)
 		meta = metadata_of_fate(store, fate);
 	} else if (r == -ENOENT && recover_log_is_empty(store, id)) {
 		diag(DIAG_WARN, "session %s was incomplete and never acknowledged: removed", id);
-		remove_folder(store->sessions_fd, id);
+		remove_folder(emb->sessions_fd, id);
 		return 0;
 	} else if (!has_meta && recover_is_to_repair(rec, id)) {
 		meta = repair_guess_metadata(store, id);
@@ -302,7 +304,7 @@ static int each_folder(struct recovery *rec, int (*visit)(struct recovery *rec, 
 {
 	char **ids;
 	size_t count;
-	int r = store_list_ids(rec->store->sessions_fd, &ids, &count);
+	int r = store_list_ids(embedded_of(rec->store)->sessions_fd, &ids, &count);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		r = visit(rec, ids[i]);
 	}
@@ -314,10 +316,11 @@ static int each_folder(struct recovery *rec, int (*visit)(struct recovery *rec, 
 static void set_folderless_aside(struct recovery *rec, const struct fate *fate)
 {
 	struct store *store = rec->store;
+	struct embedded_store *emb = embedded_of(store);
 	struct metadata meta = metadata_of_fate(store, fate);
 	struct buffer json = {0};
-	int made = disk->mkdirat(store->sessions_fd, fate->id, 0700);
-	int dir_fd = made < 0 ? -1 : disk_open_dir(store->sessions_fd, fate->id);
+	int made = disk->mkdirat(emb->sessions_fd, fate->id, 0700);
+	int dir_fd = made < 0 ? -1 : disk_open_dir(emb->sessions_fd, fate->id);
 	int r = dir_fd < 0 ? -errno : 0;
 	if (r == 0) {
 		meta.facts_ops->write(meta.facts, &meta.facts_text);
@@ -357,7 +360,7 @@ static void make_missing(void *value, void *arg)
 		}
 		return;
 	}
-	if (disk->mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
+	if (disk->mkdirat(embedded_of(store)->sessions_fd, fate->id, 0700) < 0) {
 		bool is_full = errno == ENOSPC || errno == EDQUOT;
 		if (errno != EEXIST && !is_full) {
 			rec->error = recover_refuse(rec, -errno,
@@ -369,7 +372,7 @@ static void make_missing(void *value, void *arg)
 		has_folder = false;
 	}
 	struct session_log *log =
-		session_log_new(store, fate->id, fate->epoch, fate->ts, create_facts(store, fate));
+		embedded_log_new(store, fate->id, fate->epoch, fate->ts, create_facts(store, fate));
 	log->dirty = true;
 	if (!has_folder) {
 		log_write_wants_folder(log);
@@ -418,7 +421,7 @@ static int look_at_folder(struct recovery *rec, const char *id)
 	struct buffer what = {0};
 	char name[192];
 	int r = 0;
-	if (versions_tell_folder(rec->store->sessions_fd, id, &what)) {
+	if (versions_tell_folder(embedded_of(rec->store)->sessions_fd, id, &what)) {
 		snprintf(name, sizeof(name), "%s/metadata.json", id);
 		r = recover_refuse_foreign(rec, "sessions", name, &what);
 	}
@@ -451,7 +454,7 @@ static int look_around(struct recovery *rec)
 static int sync_folders(struct store *store)
 {
 	int r = disk_sync(store->dir_fd, "set-aside", O_RDONLY | O_DIRECTORY);
-	if (r == 0 && disk->fsync(store->sessions_fd) < 0) {
+	if (r == 0 && disk->fsync(embedded_of(store)->sessions_fd) < 0) {
 		r = -errno;
 	}
 	return r == -ENOSPC || r == -EDQUOT ? 0 : r;
@@ -461,7 +464,7 @@ static int sync_folders(struct store *store)
 static int replay_all(struct recovery *rec)
 {
 	int r = 0;
-	if (rec->store->repair) {
+	if (embedded_of(rec->store)->repair) {
 		hash_destroy(rec->damaged); /* the walk notes damage again, in order */
 		rec->damaged = hash_create();
 	}
@@ -507,6 +510,7 @@ void recovery_finish(struct recovery *rec)
 
 int recover(struct store *store, char **ret_why)
 {
+	struct embedded_store *emb = embedded_of(store);
 	struct recovery rec = recovery_begin(store, ret_why);
 	int r = look_around(&rec);
 	if (r == 0) {
@@ -515,7 +519,7 @@ int recover(struct store *store, char **ret_why)
 	if (r == 0) {
 		r = repair_finish_all(store);
 	}
-	if (r == 0 && store->repair) {
+	if (r == 0 && emb->repair) {
 		r = repair_bring_back(&rec);
 	}
 	if (r == 0) {
@@ -536,10 +540,10 @@ int recover(struct store *store, char **ret_why)
 	if (r == 0) {
 		r = sync_folders(store);
 	}
-	struct journal *journal = &store->journal;
+	struct journal *journal = &emb->journal;
 	journal->segment = rec.next_segment ? rec.next_segment : journal->segment;
 	journal->oldest_segment = rec.segment_count ? rec.segments[0] : journal->segment;
-	store->found_segment = journal->before_segment = rec.last_segment;
+	emb->found_segment = journal->before_segment = rec.last_segment;
 	journal->before_len = rec.last_segment ? rec.last_len : 0;
 	recovery_finish(&rec);
 	return r;
@@ -553,7 +557,7 @@ static int probe(struct store *store, const char *id)
 	struct metadata meta = {0};
 	struct session_log *log = NULL;
 	const char *why;
-	int r = metadata_read(store->sessions_fd, id, store->ops->facts, &meta, &why);
+	int r = metadata_read(embedded_of(store)->sessions_fd, id, store->ops->facts, &meta, &why);
 	if (r == 0) {
 		r = recover_session(store, id, &meta, &log, &why);
 		metadata_finish(&meta);
@@ -569,7 +573,7 @@ static int list_found_segments(struct recovery *rec)
 {
 	int r = recover_list_segments(rec);
 	while (rec->segment_count &&
-		rec->segments[rec->segment_count - 1] > rec->store->found_segment) {
+		rec->segments[rec->segment_count - 1] > embedded_of(rec->store)->found_segment) {
 		rec->segment_count--;
 	}
 	return r;

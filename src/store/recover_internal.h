@@ -5,7 +5,7 @@
 #ifndef HOLDFAST_RECOVER_INTERNAL_H
 #define HOLDFAST_RECOVER_INTERNAL_H
 
-#include "store_internal.h"
+#include "embedded.h"
 
 struct recovery {
 	struct store *store;

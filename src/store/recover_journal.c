@@ -36,7 +36,8 @@ int recover_refuse_foreign(
 
 int recover_list_segments(struct recovery *rec)
 {
-	int r = journal_list(rec->store->journal.dir_fd, &rec->segments, &rec->segment_count);
+	int r = journal_list(
+		embedded_of(rec->store)->journal.dir_fd, &rec->segments, &rec->segment_count);
 	if (rec->segment_count) {
 		rec->next_segment = rec->segments[rec->segment_count - 1] + 1;
 	}
@@ -50,7 +51,7 @@ int recover_list_segments(struct recovery *rec)
 static int cut_segment(struct store *store, const char *name, size_t len)
 {
 	diag(DIAG_WARN, "journal segment %s: cut off a torn batch at byte %zu", name, len);
-	int fd = disk->openat(store->journal.dir_fd, name, O_WRONLY | O_CLOEXEC, 0);
+	int fd = disk->openat(embedded_of(store)->journal.dir_fd, name, O_WRONLY | O_CLOEXEC, 0);
 	if (fd < 0) {
 		return -errno;
 	}
@@ -85,11 +86,12 @@ static void drop_headless(
 	struct recovery *rec, const char *name, const struct journal_reader *reader)
 {
 	struct store *store = rec->store;
+	struct embedded_store *emb = embedded_of(store);
 	if (journal_reader_is_blank(reader, JOURNAL_HEADER_SIZE)) {
-		disk->unlinkat(store->journal.dir_fd, name, 0);
+		disk->unlinkat(emb->journal.dir_fd, name, 0);
 		return;
 	}
-	recover_set_aside(store, store->journal.dir_fd, name,
+	recover_set_aside(store, emb->journal.dir_fd, name,
 		"the newest segment of the journal has no good header");
 }
 
@@ -108,7 +110,8 @@ int recover_look_at_segments(struct recovery *rec)
 		char name[32];
 		struct journal_reader reader;
 		journal_segment_name(rec->segments[i], name);
-		if (journal_header_is_foreign(&reader, rec->store->journal.dir_fd, name)) {
+		if (journal_header_is_foreign(
+			    &reader, embedded_of(rec->store)->journal.dir_fd, name)) {
 			struct buffer what = {0};
 			versions_tell_segment(&reader, &what);
 			r = recover_refuse_foreign(rec, "journal", name, &what);
@@ -122,7 +125,7 @@ int recover_look_at_segments(struct recovery *rec)
 /** Whether what a crash cannot do is damage: without syncs a power cut may take any page. */
 static bool is_certain(const struct recovery *rec)
 {
-	return rec->store->durability == DURABILITY_FSYNC;
+	return embedded_of(rec->store)->journal.durability == DURABILITY_FSYNC;
 }
 
 /**
@@ -135,7 +138,7 @@ static int read_before(
 	char name[32];
 	struct journal_reader reader;
 	journal_segment_name(number, name);
-	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
+	int r = journal_reader_open(&reader, embedded_of(rec->store)->journal.dir_fd, name);
 	bool is_headless = r == -EBADMSG && !rec->last_segment;
 	*ret_is_lost = is_headless && is_certain(rec) && journal_reader_has_batch(&reader);
 	if (is_headless && !rec->only_looks) {
@@ -161,7 +164,7 @@ static void do_without_rest(struct recovery *rec, const char *name, size_t valid
 /** Refuses to start without a segment that had inputs; repair goes on without it. */
 static int refuse_headless(struct recovery *rec, uint64_t number)
 {
-	if (!rec->store->repair) {
+	if (!embedded_of(rec->store)->repair) {
 		return recover_refuse(rec, -EBADMSG,
 			"journal segment %016llx " JOURNAL_HEADLESS
 			"; no crash does that, and inputs are lost. Restore a copy of the data directory, or run holdfast repair to continue without them",
@@ -197,7 +200,7 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 			if (number > wanted.number) {
 				char name[32];
 				journal_segment_name(number, name);
-				disk->unlinkat(rec->store->journal.dir_fd, name, 0);
+				disk->unlinkat(embedded_of(rec->store)->journal.dir_fd, name, 0);
 				forget_segment(rec, i);
 				continue;
 			}
@@ -215,7 +218,7 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 			}
 			continue;
 		}
-		if (r == -EBADMSG && rec->store->repair) {
+		if (r == -EBADMSG && embedded_of(rec->store)->repair) {
 			char name[32];
 			journal_segment_name(number, name);
 			do_without_rest(rec, name, 0);
@@ -293,7 +296,7 @@ int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool m
 	struct journal_reader reader;
 	journal_segment_name(link.number, name);
 	rec->walked_segment = link.number;
-	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
+	int r = journal_reader_open(&reader, embedded_of(rec->store)->journal.dir_fd, name);
 	bool too_short = link.end != SIZE_MAX && link.end > reader.end;
 	reader.may_be_torn = may_be_torn;
 	reader.is_end_told = link.end != SIZE_MAX;
@@ -317,7 +320,7 @@ int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool m
 		return rec->only_looks ? 0 : cut_segment(rec->store, name, *ret_valid);
 	}
 	bool is_damaged = r == -EBADMSG || (r == 0 && (torn || too_short || found == JOURNAL_LOST));
-	if (is_damaged && rec->store->repair) {
+	if (is_damaged && embedded_of(rec->store)->repair) {
 		do_without_rest(rec, name, *ret_valid);
 		return 0;
 	}
@@ -349,7 +352,7 @@ int recover_walk_journal(struct recovery *rec, visit_record visit)
  */
 static int sync_segment(struct recovery *rec, struct link_of_chain link, bool is_newest)
 {
-	int dir_fd = rec->store->journal.dir_fd;
+	int dir_fd = embedded_of(rec->store)->journal.dir_fd;
 	char name[32];
 	journal_segment_name(link.number, name);
 	if (is_newest && rec->last_batch) {
@@ -373,7 +376,7 @@ int recover_sync_journal(struct recovery *rec)
 		r = sync_segment(rec, chain[i], i == 0);
 	}
 	free(chain);
-	if (r == 0 && disk->fsync(rec->store->journal.dir_fd) < 0) {
+	if (r == 0 && disk->fsync(embedded_of(rec->store)->journal.dir_fd) < 0) {
 		r = -errno;
 	}
 	if (r == -ENOSPC || r == -EDQUOT) {

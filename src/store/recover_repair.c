@@ -51,14 +51,15 @@ static int unlink_all(int dir_fd, bool (*is_wanted)(const char *name))
 /** Renames the new log of metadata.json's epoch over events.jsonl, and deletes other new logs. */
 static int finish_one(struct store *store, const char *id)
 {
+	struct embedded_store *emb = embedded_of(store);
 	struct metadata meta;
 	const char *why;
 	char fresh[64];
-	int dir_fd = disk->openat(store->sessions_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int dir_fd = disk->openat(emb->sessions_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (dir_fd < 0) {
 		return errno == ENOENT ? 0 : -errno;
 	}
-	int r = metadata_read(store->sessions_fd, id, NULL, &meta, &why);
+	int r = metadata_read(emb->sessions_fd, id, NULL, &meta, &why);
 	bool has_epoch = r == 0;
 	snprintf(fresh, sizeof(fresh), "events.jsonl.%016" PRIx64, has_epoch ? meta.epoch : 0);
 	metadata_finish(&meta);
@@ -84,7 +85,8 @@ static int finish_one(struct store *store, const char *id)
 void repair_end(struct store *store, const char *id)
 {
 	char path[160];
-	int dir_fd = disk->openat(store->sessions_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int dir_fd = disk->openat(
+		embedded_of(store)->sessions_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (dir_fd >= 0) {
 		unlink_all(dir_fd, is_segment);
 		close(dir_fd);
@@ -132,7 +134,8 @@ int repair_finish_all(struct store *store)
 int repair_bring_back(struct recovery *rec)
 {
 	struct store *store = rec->store;
-	const char *only = store->repair->only;
+	struct embedded_store *emb = embedded_of(store);
+	const char *only = emb->repair->only;
 	struct set_aside *asides;
 	size_t count;
 	int r = set_aside_list(store->dir_fd, &asides, &count);
@@ -149,7 +152,7 @@ int repair_bring_back(struct recovery *rec)
 			continue;
 		}
 		snprintf(from, sizeof(from), "set-aside/%s.%lu", asides[i].id, asides[i].number);
-		if (disk->renameat(store->dir_fd, from, store->sessions_fd, asides[i].id) < 0) {
+		if (disk->renameat(store->dir_fd, from, emb->sessions_fd, asides[i].id) < 0) {
 			r = recover_refuse(rec, -errno, "%s cannot be moved back to sessions/: %s",
 				from, strerror(errno));
 		}
@@ -164,7 +167,7 @@ struct metadata repair_guess_metadata(struct store *store, const char *id)
 	uint64_t epoch = 0;
 	uint64_t first_seq;
 	snprintf(path, sizeof(path), "%s/events.index", id);
-	int fd = disk->openat(store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	int fd = disk->openat(embedded_of(store)->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd >= 0 && log_index_read_header(fd, &epoch, &first_seq) < 0) {
 		epoch = 0;
 	}
@@ -215,17 +218,18 @@ static bool has_records(struct recovery *rec, const char *id)
 void repair_keep_records(struct recovery *rec, const char *id)
 {
 	struct store *store = rec->store;
+	struct embedded_store *emb = embedded_of(store);
 	char **names = NULL;
 	size_t count = 0;
 	/* If it already has kept segments, those are older and complete by themselves. */
 	if (has_records(rec, id) &&
-		disk_list(store->sessions_fd, id, is_segment, &names, &count) == 0 && !count) {
+		disk_list(emb->sessions_fd, id, is_segment, &names, &count) == 0 && !count) {
 		for (size_t i = 0; i < rec->segment_count; i++) {
 			char name[32];
 			char to[192];
 			journal_segment_name(rec->segments[i], name);
 			snprintf(to, sizeof(to), "%s/%s", id, name);
-			if (linkat(store->journal.dir_fd, name, store->sessions_fd, to, 0) < 0) {
+			if (linkat(emb->journal.dir_fd, name, emb->sessions_fd, to, 0) < 0) {
 				diag(DIAG_WARN,
 					"session %s: its journal records cannot be kept: %s", id,
 					strerror(errno));
@@ -237,7 +241,7 @@ void repair_keep_records(struct recovery *rec, const char *id)
 
 bool recover_is_to_repair(const struct recovery *rec, const char *id)
 {
-	const struct store_repair *repair = rec->store->repair;
+	const struct store_repair *repair = embedded_of(rec->store)->repair;
 	return repair && (!repair->only || strcmp(repair->only, id) == 0);
 }
 
@@ -250,7 +254,7 @@ void recover_note_last(const struct recovery *rec, struct session_log *log)
 		repair_note_journal(log, RECORD_DAMAGED);
 		repair_note_unused(log);
 	}
-	if (log->repair || rec->store->journal_is_damaged) {
+	if (embedded_log_of(log)->repair || rec->store->journal_is_damaged) {
 		log_keys_doubt(log);
 	}
 }
@@ -258,28 +262,28 @@ void recover_note_last(const struct recovery *rec, struct session_log *log)
 int repair_replay_kept(struct recovery *rec, struct session_log *log, bool *ret_had)
 {
 	struct store *store = rec->store;
+	struct embedded_store *emb = embedded_of(store);
 	char **names;
 	size_t count;
-	int r = disk_list(store->sessions_fd, log->id, is_segment, &names, &count);
+	int r = disk_list(emb->sessions_fd, log->id, is_segment, &names, &count);
 	disk_list_free(names, count);
 	*ret_had = r == 0 && count;
 	if (r < 0 || !count) {
 		return r == -ENOENT ? 0 : r; /* its folder does not exist yet */
 	}
-	int dir_fd =
-		disk->openat(store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int dir_fd = disk->openat(emb->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (dir_fd < 0) {
 		return -errno;
 	}
-	int journal_fd = store->journal.dir_fd;
+	int journal_fd = emb->journal.dir_fd;
 	struct recovery kept = recovery_begin(store, rec->ret_why);
 	kept.only = log->id;
 	kept.only_looks = true;
-	store->journal.dir_fd = dir_fd;
+	emb->journal.dir_fd = dir_fd;
 	r = recover_list_segments(&kept);
 	r = r < 0 ? r : recover_walk_journal(&kept, recover_replay);
 	recover_note_last(&kept, log);
-	store->journal.dir_fd = journal_fd;
+	emb->journal.dir_fd = journal_fd;
 	close(dir_fd);
 	recovery_finish(&kept);
 	return r;
@@ -292,6 +296,6 @@ void repair_keep_segment(struct store *store, const char *name)
 	int r;
 	do {
 		snprintf(to, sizeof(to), "set-aside/%s.%u", name, ++number);
-		r = linkat(store->journal.dir_fd, name, store->dir_fd, to, 0);
+		r = linkat(embedded_of(store)->journal.dir_fd, name, store->dir_fd, to, 0);
 	} while (r < 0 && errno == EEXIST && number < 1000);
 }

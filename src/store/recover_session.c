@@ -57,6 +57,7 @@ static int see_first(void *arg, const struct event_view *view, uint64_t offset, 
  */
 static int look_for_new_file(struct session_log *log, int fd, uint64_t size)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	struct first_line first = {0};
 	int r = log_scan(fd, 0, log->size, see_first, &first);
 	if (r < 0 || (first.seq != log->first_seq && size)) {
@@ -64,10 +65,10 @@ static int look_for_new_file(struct session_log *log, int fd, uint64_t size)
 	}
 	log->base_seq = log->first_seq;
 	log->size -= log->first_at;
-	log->certain_size = log->written = log->size;
+	own->certain_size = log->written = log->size;
 	log->first_at = 0;
-	log->index.count = log->last_seq - log->base_seq + 1;
-	log->index.disk.certain = log_index_size(&log->index);
+	own->index.count = log->last_seq - log->base_seq + 1;
+	own->index.disk.certain = log_index_size(&own->index);
 	log->dirty = true;
 	return 0;
 }
@@ -77,7 +78,7 @@ static int check_log(struct session_log *log)
 	char path[160];
 	struct stat st;
 	snprintf(path, sizeof(path), "%s/events.jsonl", log->id);
-	int fd = disk->openat(log->store->sessions_fd, path, O_RDWR | O_CLOEXEC, 0);
+	int fd = disk->openat(embedded_of(log->store)->sessions_fd, path, O_RDWR | O_CLOEXEC, 0);
 	if (fd < 0) {
 		return errno != ENOENT ? -errno : log->size ? -EBADMSG : 0;
 	}
@@ -101,7 +102,7 @@ static int check_log(struct session_log *log)
 
 static bool is_to_repair(const struct session_log *log)
 {
-	const struct store_repair *repair = log->store->repair;
+	const struct store_repair *repair = embedded_of(log->store)->repair;
 	return repair && (!repair->only || strcmp(repair->only, log->id) == 0);
 }
 
@@ -109,7 +110,7 @@ static bool is_to_repair(const struct session_log *log)
 static int check_or_repair(struct session_log *log, bool is_guessed)
 {
 	int r = repair_look(log, !is_guessed, is_guessed ? "metadata.json is damaged" : NULL);
-	if (r == 0 && !log->repair) {
+	if (r == 0 && !embedded_log_of(log)->repair) {
 		r = check_log(log);
 	}
 	return r == -EBADMSG ? repair_look(log, true,
@@ -121,7 +122,7 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 	struct session_log **ret_log, const char **ret_why)
 {
 	struct session_log *log =
-		session_log_new(store, id, meta->epoch, meta->created_at, meta->facts);
+		embedded_log_new(store, id, meta->epoch, meta->created_at, meta->facts);
 	meta->facts = NULL;
 	log->updated_at = meta->updated_at;
 	log->first_seq = meta->first_seq;
@@ -130,11 +131,11 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 	log->base_seq = meta->base_seq;
 	log->last_seq = meta->max_seq;
 	log->size = meta->log_size;
-	log->certain_size = log->written = log->size;
-	log->is_suspect = true;
-	log->index.count = log->last_seq - log->base_seq + 1;
-	log->index.disk.certain = log_index_size(&log->index);
-	log->keys.size = log->keys.disk.certain = meta->keys_size;
+	embedded_log_of(log)->certain_size = log->written = log->size;
+	embedded_log_of(log)->is_suspect = true;
+	embedded_log_of(log)->index.count = log->last_seq - log->base_seq + 1;
+	embedded_log_of(log)->index.disk.certain = log_index_size(&embedded_log_of(log)->index);
+	log->keys.size = embedded_log_of(log)->keys.disk.certain = meta->keys_size;
 	log->keys.input_names = meta->input_names;
 	log->keys.known_to = meta->is_guessed ? UINT64_MAX : meta->max_seq;
 	int r = is_to_repair(log) ? check_or_repair(log, meta->is_guessed) : check_log(log);
@@ -170,6 +171,6 @@ bool recover_log_is_empty(struct store *store, const char *id)
 	char path[192];
 	struct stat st;
 	snprintf(path, sizeof(path), "%s/events.jsonl", id);
-	int r = fstatat(store->sessions_fd, path, &st, AT_SYMLINK_NOFOLLOW);
+	int r = fstatat(embedded_of(store)->sessions_fd, path, &st, AT_SYMLINK_NOFOLLOW);
 	return r < 0 ? errno == ENOENT : S_ISREG(st.st_mode) && st.st_size == 0;
 }

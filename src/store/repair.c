@@ -116,7 +116,7 @@ static int open_log(const struct session_log *log)
 {
 	char path[160];
 	snprintf(path, sizeof(path), "%s/events.jsonl", log->id);
-	int fd = disk->openat(log->store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	int fd = disk->openat(embedded_of(log->store)->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -150,7 +150,8 @@ static void take_names(struct session_log *log, struct repair *repair)
 	struct buffer bytes = {0};
 	char path[160];
 	snprintf(path, sizeof(path), "%s/keys.jsonl", log->id);
-	if (disk_read_whole(log->store->sessions_fd, path, NAMES_FILE_MAX, &bytes) == 0 &&
+	if (disk_read_whole(embedded_of(log->store)->sessions_fd, path, NAMES_FILE_MAX, &bytes) ==
+			0 &&
 		bytes.len) {
 		const char *end = memrchr(bytes.data, '\n', bytes.len);
 		const char *at = bytes.data;
@@ -172,6 +173,7 @@ static void take_names(struct session_log *log, struct repair *repair)
 /** Fills the log in memory with what is readable. The files stay unchanged. */
 static int take_damaged(struct session_log *log, struct repair *repair, int fd)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	struct stat st = {0};
 	struct walk walk = {.repair = repair, .log = log, .see = fold};
 	if (fd >= 0 && fstat(fd, &st) < 0) {
@@ -184,8 +186,8 @@ static int take_damaged(struct session_log *log, struct repair *repair, int fd)
 	}
 	int r = walk_lines(&walk, fd);
 	log->size = log->written = (uint64_t)st.st_size;
-	log_index_lose(&log->index);
-	log->is_suspect = false;
+	log_index_lose(&own->index);
+	own->is_suspect = false;
 	log->dirty = true;
 	repair->scanned = log->last_seq;
 	repair->lost = walk.lost;
@@ -193,7 +195,7 @@ static int take_damaged(struct session_log *log, struct repair *repair, int fd)
 		repair->lost += repair->certain + 1 - walk.next;
 	}
 	repair->events = hash_create();
-	log->repair = repair;
+	own->repair = repair;
 	return r;
 }
 
@@ -202,8 +204,8 @@ static void drop_index(struct session_log *log)
 {
 	char path[160];
 	snprintf(path, sizeof(path), "%s/events.index", log->id);
-	disk->unlinkat(log->store->sessions_fd, path, 0);
-	log_index_lose(&log->index);
+	disk->unlinkat(embedded_of(log->store)->sessions_fd, path, 0);
+	log_index_lose(&embedded_log_of(log)->index);
 }
 
 static int open_index(const struct session_log *log)
@@ -212,7 +214,7 @@ static int open_index(const struct session_log *log)
 	uint64_t base;
 	char path[160];
 	snprintf(path, sizeof(path), "%s/events.index", log->id);
-	int fd = disk->openat(log->store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	int fd = disk->openat(embedded_of(log->store)->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd >= 0 && log_index_read_header(fd, &epoch, &base) == 0) {
 		return fd;
 	}
@@ -258,24 +260,25 @@ int repair_look(struct session_log *log, bool has_metadata, const char *why)
 
 void repair_note_journal(struct session_log *log, const char *why)
 {
-	if (!log->repair) {
-		log->repair = xcalloc(1, sizeof(*log->repair));
-		log->repair->has_metadata = true;
-		log->repair->events = hash_create();
+	struct embedded_log *own = embedded_log_of(log);
+	if (!own->repair) {
+		own->repair = xcalloc(1, sizeof(*own->repair));
+		own->repair->has_metadata = true;
+		own->repair->events = hash_create();
 		uint64_t end;
-		log->repair->certain = log->repair->scanned = session_log_last_written(log, &end);
+		own->repair->certain = own->repair->scanned = session_log_last_written(log, &end);
 	}
-	log->repair->why = log->repair->why ? log->repair->why : why;
+	own->repair->why = own->repair->why ? own->repair->why : why;
 }
 
 void repair_note_unused(struct session_log *log)
 {
-	log->repair->unused++;
+	embedded_log_of(log)->repair->unused++;
 }
 
 void repair_take_event(struct session_log *log, const struct event_view *view)
 {
-	struct repair *repair = log->repair;
+	struct repair *repair = embedded_log_of(log)->repair;
 	if (!repair || view->seq > repair->scanned || view->seq < log->first_seq) {
 		return;
 	}
@@ -301,7 +304,7 @@ void repair_free(struct repair *repair)
 
 bool session_log_get_repair(const struct session_log *log, struct store_repaired *ret)
 {
-	const struct repair *repair = log->repair;
+	const struct repair *repair = embedded_log_of(log)->repair;
 	if (repair) {
 		*ret = (struct store_repaired){.why = repair->why,
 			.lost = repair->lost - repair->found,
@@ -404,6 +407,7 @@ static int put_line(struct walk *walk, const struct event_view *view, const char
 static int write_lines(struct walk *walk, int old_fd)
 {
 	const struct session_log *log = walk->log;
+	struct embedded_log *own = embedded_log_of(log);
 	struct repair *repair = walk->repair;
 	struct buffer *names = &walk->log->keys.unwritten;
 	struct buffer behind = *names; /* of events that replay appended after the log's last one */
@@ -418,7 +422,7 @@ static int write_lines(struct walk *walk, int old_fd)
 	buffer_append(names, behind.data, behind.len);
 	buffer_finish(&behind);
 	if (r == 0) {
-		r = put(walk, log->unwritten.data, log->unwritten.len, true);
+		r = put(walk, own->unwritten.data, own->unwritten.len, true);
 	}
 	return r == 0 && disk->fdatasync(walk->fd) < 0 ? -errno : r;
 }
@@ -452,13 +456,14 @@ static int begin_finishing(struct store *store, const char *id)
 /** Makes the log in memory match the new file. */
 static void take_written(struct session_log *log, uint64_t size)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	log->base_seq = log->first_seq;
 	log->first_at = 0;
-	log->size = log->written = log->certain_size = size;
-	log->is_moved = true;
+	log->size = log->written = own->certain_size = size;
+	own->is_moved = true;
 	session_log_forget_before(log, UINT64_MAX);
-	buffer_finish(&log->unwritten);
-	log_index_lose(&log->index);
+	buffer_finish(&own->unwritten);
+	log_index_lose(&own->index);
 }
 
 /** Makes the names durable that metadata.json will count as certain. */
@@ -466,7 +471,7 @@ static int write_names(struct session_log *log, int dir_fd)
 {
 	struct file_append append;
 	keys_file_launch(log, true, &append);
-	file_append_run(&append, log->store->sessions_fd, log->id);
+	file_append_run(&append, embedded_of(log->store)->sessions_fd, log->id);
 	int r = keys_file_land(log, &append);
 	file_append_finish(&append);
 	return r == 0 && log->keys.size ? disk_sync(dir_fd, "keys.jsonl", O_RDWR) : r;
@@ -493,11 +498,12 @@ static int put_in_place(struct session_log *log, int dir_fd, const char *fresh)
 
 int repair_write(struct session_log *log)
 {
+	struct embedded_log *own = embedded_log_of(log);
 	char fresh[64];
 	struct store *store = log->store;
-	struct walk walk = {.repair = log->repair, .log = log, .see = put_line};
-	int dir_fd =
-		disk->openat(store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	struct walk walk = {.repair = own->repair, .log = log, .see = put_line};
+	int dir_fd = disk->openat(
+		embedded_of(store)->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (dir_fd < 0) {
 		return -errno;
 	}
@@ -515,7 +521,7 @@ int repair_write(struct session_log *log)
 		take_written(log, walk.size);
 		r = put_in_place(log, dir_fd, fresh);
 	}
-	log->repair->is_done = r == 0;
+	own->repair->is_done = r == 0;
 	if (r == 0) {
 		repair_end(store, log->id);
 	}

@@ -15,7 +15,7 @@
 #ifndef HOLDFAST_REPAIR_H
 #define HOLDFAST_REPAIR_H
 
-#include "store_internal.h"
+#include "embedded.h"
 
 struct repair;
 

@@ -3,7 +3,7 @@
  * kernel may have dropped the bytes and taken them for written. So they are read back, checked and
  * written again before the next sync.
  */
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/sealed_line.h"
 

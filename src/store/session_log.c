@@ -2,7 +2,7 @@
  * The log of one session in memory: its numbers, and the hot tail (its newest events). The index is
  * in log_index.c, names are in log_keys.c, pages in log_read.c, writing the file is in log_write.c.
  */
-#include "repair.h"
+#include "gaps.h"
 #include "store_internal.h"
 
 #include <assert.h>
@@ -21,11 +21,6 @@ struct session_log *session_log_new(
 	log->epoch = epoch;
 	log->created_at = log->updated_at = created_at;
 	log->first_seq = log->base_seq = 1;
-	log->fd = -1;
-	list_init(&log->fd_link);
-	list_init(&log->wanted_link);
-	list_init(&log->html.link);
-	list_init(&log->waiting);
 	list_init(&log->keys.waits);
 	list_append(&store->logs, &log->link);
 	log_table_put(&store->by_id, log);
@@ -73,14 +68,11 @@ void session_log_hide(struct session_log *log)
 
 void session_log_unlist(struct session_log *log)
 {
-	assert(!log->is_writing && !log->is_removed);
+	assert(!log->is_removed);
 	log->is_removed = true;
 	session_log_hide(log);
-	log->store->engine->drop(log);
 	store_add_damaged(log->store, -(log->damage_from != 0) - log->keys.is_told);
 	list_remove(&log->link);
-	list_remove(&log->wanted_link);
-	list_remove(&log->html.link);
 	/* Ends the waits for its names; a lookup of the session then finds that it is gone. */
 	log_keys_finish(&log->keys);
 }
@@ -90,13 +82,9 @@ void session_log_free(struct session_log *log)
 	if (!log->is_removed) {
 		session_log_unlist(log);
 	}
-	log_file_close(log);
+	log->store->engine->drop(log);
 	session_log_forget_before(log, UINT64_MAX);
 	free(log->hot);
-	repair_free(log->repair);
-	buffer_finish(&log->unwritten);
-	buffer_finish(&log->first_metadata);
-	buffer_finish(&log->index.fresh);
 	if (log->facts) {
 		log->store->ops->facts->destroy(log->facts);
 	}
@@ -224,6 +212,15 @@ uint64_t session_log_last_written(const struct session_log *log, uint64_t *ret_e
 	}
 	*ret_end = end;
 	return seq;
+}
+
+void session_log_note_damage(struct session_log *log, const struct gap *gap)
+{
+	if (!log->damage_from) {
+		store_add_damaged(log->store, 1);
+	}
+	log->damage_from = gap->from;
+	log->damage_to = gap->to;
 }
 
 /* --- the hot tail --- */

@@ -113,7 +113,7 @@ int repair_put_log(struct store *store, const char *id, int dir_fd, const char *
 
 int repair_drop_log(struct store *store, const char *id)
 {
-	int dir_fd = disk_open_dir(store->sessions_fd, id);
+	int dir_fd = disk_open_dir(embedded_of(store)->sessions_fd, id);
 	if (dir_fd < 0) {
 		return -errno;
 	}
@@ -133,11 +133,12 @@ static int move_to_trash(struct store *store, const char *from, const char *to)
 /* What is in trash/ goes with the next start. */
 int set_aside_delete(struct store *store, const struct aside *session)
 {
+	struct embedded_store *emb = embedded_of(store);
 	struct set_aside *asides = NULL;
 	size_t count = 0;
 	char from[320];
 	char to[320];
-	if (store->found_segment && store->journal.oldest_segment <= store->found_segment) {
+	if (emb->found_segment && emb->journal.oldest_segment <= emb->found_segment) {
 		return -EAGAIN; /* the journal may make it anew at the next start */
 	}
 	snprintf(from, sizeof(from), "sessions/%s", session->id); /* if it could not be moved */
@@ -154,5 +155,5 @@ int set_aside_delete(struct store *store, const struct aside *session)
 	}
 	free(asides);
 	r = r < 0 ? r : disk_sync(store->dir_fd, "set-aside", O_RDONLY | O_DIRECTORY);
-	return r == 0 && disk->fsync(store->sessions_fd) < 0 ? -errno : r;
+	return r == 0 && disk->fsync(emb->sessions_fd) < 0 ? -errno : r;
 }

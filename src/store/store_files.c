@@ -1,6 +1,6 @@
 #include "holdfast/store_files.h"
 
-#include "store_internal.h"
+#include "embedded.h"
 
 #include "holdfast/requests.h"
 #include "holdfast/store_postgres.h"

@@ -26,7 +26,6 @@ int store_open(uv_loop_t *loop, const struct store_place *place, const struct li
 		.ops = ops,
 		.owner = owner,
 		.engine = place->engine ? place->engine : &store_embedded,
-		.repair = place->repair,
 		.takes_older = place->takes_older,
 		.aside = hash_create(),
 		.opening = true};

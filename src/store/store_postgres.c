@@ -54,7 +54,6 @@ static int enter(struct pg *pg, char **ret_why)
 static int open_store(struct store *store, const struct store_place *place, char **ret_why)
 {
 	struct pg *pg = make(store, place);
-	store->sessions_fd = store->lock_fd = -1;
 	store->dir_fd = open_named(place->dir, O_RDONLY | O_DIRECTORY, 0);
 	char *why = NULL;
 	int r = pg_nodes_name(pg, place->dir, &why);

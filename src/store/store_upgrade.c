@@ -2,7 +2,7 @@
 #include "holdfast/store_upgrade.h"
 
 #include "journal_read.h"
-#include "store_internal.h"
+#include "embedded.h"
 
 #include <errno.h>
 #include <fcntl.h>

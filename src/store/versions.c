@@ -2,7 +2,9 @@
  * The versions of the formats on disk. A program reads its own formats and earlier ones. Data in
  * any other format is found, and named in an error, before anything is changed.
  */
-#include "store_internal.h"
+#include "versions.h"
+
+#include "embedded.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,10 +2,10 @@
  * Retention: events leave a log from its front, by number or by age, and nothing else changes: no
  * number, no name, no event that stays. A client whose position was pruned hears so.
  */
+#include "embedded.h"
 #include "point.h"
 #include "reading.h"
 #include "session_internal.h"
-#include "store_internal.h"
 
 #include "fake_socket.h"
 
@@ -513,7 +513,7 @@ static void who_reads_while_the_file_is_replaced_waits(void **state)
 	const struct log_page page = {.from = 95, .to = 96, .max_bytes = SIZE_MAX};
 	int got = 0;
 	assert_non_null(session_log_read(session->log, &page, take_page, &got));
-	while (!got && list_empty(&session->log->waiting)) {
+	while (!got && list_empty(&embedded_log_of(session->log)->waiting)) {
 		rig_turn(rig);
 	}
 	uv_sem_post(&may_go_on);

@@ -2,10 +2,10 @@
  * The commands that look after a data directory: every changed bit and every cut is found by
  * `holdfast verify`, and `holdfast new-epoch` may be killed before any of its system calls.
  */
+#include "embedded.h"
 #include "look.h"
 #include "part.h"
 #include "point.h"
-#include "store_internal.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/disk.h"
@@ -334,7 +334,7 @@ static void tell_records(const struct record *records, size_t count, struct buff
 			&rig.limits, &ops, NULL, &store, &why),
 		0);
 	for (size_t i = 0; i < count; i++) {
-		assert_true(journal_append(&store->journal, &records[i]) > 0);
+		assert_true(journal_append(&embedded_of(store)->journal, &records[i]) > 0);
 	}
 	store_close(store);
 	assert_int_equal(store_files_open(rig.dir, &files, &why), 0);

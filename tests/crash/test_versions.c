@@ -2,9 +2,9 @@
  * What a later program wrote: it is refused by name, and nothing is changed, whatever else the data
  * directory holds that a start would put in order.
  */
+#include "embedded.h"
 #include "point.h"
 #include "session_internal.h"
-#include "store_internal.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/pack.h"
@@ -213,7 +213,7 @@ static char *with_record(const struct record *record)
 	rig_init_on(&rig, dir);
 	assert_int_equal(rig_open(&rig), 0);
 	session_table_end_tick(rig.table);
-	assert_true(journal_append(&rig.table->store->journal, record) > 0);
+	assert_true(journal_append(&embedded_of(rig.table->store)->journal, record) > 0);
 	rig_finish(&rig);
 	return dir;
 }

@@ -1,10 +1,10 @@
 #include "rig.h"
 
+#include "embedded.h"
 #include "memory_engine.h"
 #include "session_internal.h"
 #include "holdfast/session_elsewhere.h"
 #include "holdfast/store_postgres.h"
-#include "store_internal.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -326,9 +326,10 @@ void rig_turn(struct rig *rig)
 static bool is_at_work(const struct rig *rig)
 {
 	const struct store *store = rig->table->store;
-	return session_table_backlog(rig->table) || store->journal.in_flight ||
-	       store->journal.wants_run || ((rig->memory || rig->database) && store->jobs) ||
-	       rig->loop.active_reqs.count;
+	bool is_embedded = !rig->memory && !rig->database;
+	const struct journal *journal = is_embedded ? &embedded_of(store)->journal : NULL;
+	return session_table_backlog(rig->table) || rig->loop.active_reqs.count ||
+	       (journal ? journal->in_flight || journal->wants_run : store->jobs);
 }
 
 void rig_settle(struct rig *rig)
@@ -345,7 +346,8 @@ void rig_settle(struct rig *rig)
 void rig_wait_for_launch(struct rig *rig, int64_t lsn)
 {
 	uv_timer_again(&rig->guard);
-	while (!rig->is_failing && rig->table->store->journal.flight_lsn < (uint64_t)lsn) {
+	while (!rig->is_failing &&
+		embedded_of(rig->table->store)->journal.flight_lsn < (uint64_t)lsn) {
 		run_once(rig);
 	}
 }
