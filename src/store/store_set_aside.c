@@ -1,6 +1,6 @@
 #include "holdfast/store_set_aside.h"
 
-#include "store_internal.h"
+#include "embedded.h"
 #include "store_set_aside_internal.h"
 
 #include "holdfast/beneath.h"
