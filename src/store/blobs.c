@@ -226,7 +226,7 @@ static int write_bytes(struct blob_upload *upload)
 	buffer_append(&upload->head, bytes->data, bytes->len < head ? bytes->len : head);
 	EVP_DigestUpdate(upload->digest, bytes->data, bytes->len);
 	upload->result.size += bytes->len;
-	int r = store->engine->blob_write(
+	int r = store->engine->blobs->write(
 		store, upload->number, bytes->data, bytes->len, upload->is_first);
 	upload->is_first = false;
 	buffer_finish(&upload->bytes);
@@ -242,7 +242,7 @@ static void work(uv_work_t *work)
 		if (!upload->result.name[0]) {
 			take_name(upload);
 		}
-		r = store->engine->blob_keep(
+		r = store->engine->blobs->keep(
 			store, upload->number, &upload->place, &upload->is_new);
 		upload->is_kept = r == 0;
 	}
@@ -277,7 +277,7 @@ static bool waits_for_folder(struct blob_upload *upload)
 static void drop_work(uv_work_t *work)
 {
 	struct blob_upload *upload = work->data;
-	upload->store->engine->blob_drop(upload->store, upload->number);
+	upload->store->engine->blobs->drop(upload->store, upload->number);
 }
 
 static void drop_done(uv_work_t *work, int status)
@@ -407,7 +407,8 @@ static void open_work(uv_work_t *work)
 		i++) {
 		if (!(kinds[i] & opening->hide)) {
 			name_file(&opening->place, opening->blob.name, kinds[i]);
-			int r = opening->store->engine->blob_open(opening->store, &opening->place);
+			int r = opening->store->engine->blobs->open(
+				opening->store, &opening->place);
 			opening->fd = r == -ENOENT ? opening->fd : r;
 		}
 	}

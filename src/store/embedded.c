@@ -311,6 +311,13 @@ static int64_t embedded_append(struct session_log *log, const struct record *rec
 	return lsn;
 }
 
+static const struct engine_blobs_ops blobs = {
+	.write = blob_file_write,
+	.keep = blob_file_keep,
+	.drop = blob_file_drop,
+	.open = blob_file_open,
+};
+
 const struct store_engine store_embedded = {
 	.open = embedded_open,
 	.close = embedded_close,
@@ -334,8 +341,5 @@ const struct store_engine store_embedded = {
 	.prune = prune_look,
 	.is_left_out = left_out_has,
 	.delete_aside = set_aside_delete,
-	.blob_write = blob_file_write,
-	.blob_keep = blob_file_keep,
-	.blob_drop = blob_file_drop,
-	.blob_open = blob_file_open,
+	.blobs = &blobs,
 };

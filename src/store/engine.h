@@ -81,6 +81,29 @@ struct engine_nodes_ops {
 		struct store *store, bool (*stays)(void *arg, const char *id), void *arg);
 };
 
+/**
+ * How an engine keeps images and files of sessions (blobs). Called on any thread while store->jobs
+ * counts the work; all of them block.
+ */
+struct engine_blobs_ops {
+	/** Appends bytes to the upload with this number. */
+	int (*write)(
+		struct store *store, uint64_t number, const char *bytes, size_t len, bool is_first);
+	/**
+	 * Makes the upload, durably, a blob of a session. Returns -ENOENT if the engine does not
+	 * have that session, or not yet.
+	 */
+	int (*keep)(struct store *store, uint64_t number, const struct blob_place *place,
+		bool *ret_is_new);
+	void (*drop)(struct store *store, uint64_t number);
+	/**
+	 * Returns a descriptor to read the blob from, whose bytes have been compared with its name.
+	 * -ENOENT if there is none, -EBADMSG if it has other bytes, or another negative errno.
+	 */
+	int (*open)(struct store *store, const struct blob_place *place);
+};
+
+/** An engine. Two tables and two operations are optional: those that may be NULL. */
 struct store_engine {
 	enum storage_kind storage;
 	/**
@@ -100,13 +123,6 @@ struct store_engine {
 	 * for a RECORD_CREATE if a session that cannot be read has this id.
 	 */
 	int64_t (*append)(struct session_log *log, const struct record *record);
-	/**
-	 * Adds an event that a replayed record completes, and that the log lacks. NULL: a record is
-	 * never durable without its events.
-	 */
-	void (*replayed)(struct session_log *log, struct event *event, int64_t ts);
-	/** See session_log_again(); NULL: nobody needs it. */
-	void (*again)(struct session_log *log, const struct event_view *view);
 	/** The part for the events and names that the newest record adds to the log. */
 	struct log_part *(*part)(struct session_log *log);
 	/**
@@ -136,7 +152,10 @@ struct store_engine {
 	int (*rest)(struct session_log *log);
 	/** Deletes the session once the gathered group is durable, and frees its log. */
 	void (*remove)(struct session_log *log);
-	/** The log is about to be freed; nothing is in flight for it. */
+	/**
+	 * The log is about to be freed; nothing is in flight for it. Frees engine_data, which is
+	 * NULL if the session's RECORD_CREATE was refused.
+	 */
 	void (*drop)(struct session_log *log);
 	/** See session_log_change_epoch(). Blocks. */
 	int (*change_epoch)(
@@ -151,25 +170,18 @@ struct store_engine {
 	 * work; blocks. -EAGAIN: not now.
 	 */
 	int (*delete_aside)(struct store *store, const struct aside *aside);
+
+	/**
+	 * Adds an event that a replayed record completes, and that the log lacks. NULL: a record is
+	 * never durable without its events.
+	 */
+	void (*replayed)(struct session_log *log, struct event *event, int64_t ts);
+	/** See session_log_again(); NULL: nobody needs it. */
+	void (*again)(struct session_log *log, const struct event_view *view);
+	/** NULL: it keeps no blobs, and nobody may send one. */
+	const struct engine_blobs_ops *blobs;
 	/** NULL: the engine is never shared. */
 	const struct engine_nodes_ops *nodes;
-
-	/* Blobs: called on any thread while store->jobs counts the work. All of them block. */
-	/** Appends bytes to the upload with this number. */
-	int (*blob_write)(
-		struct store *store, uint64_t number, const char *bytes, size_t len, bool is_first);
-	/**
-	 * Makes the upload, durably, a blob of a session. Returns -ENOENT if the engine does not
-	 * have that session, or not yet.
-	 */
-	int (*blob_keep)(struct store *store, uint64_t number, const struct blob_place *place,
-		bool *ret_is_new);
-	void (*blob_drop)(struct store *store, uint64_t number);
-	/**
-	 * Returns a descriptor to read the blob from, whose bytes have been compared with its name.
-	 * -ENOENT if there is none, -EBADMSG if it has other bytes, or another negative errno.
-	 */
-	int (*blob_open)(struct store *store, const struct blob_place *place);
 };
 
 /** embedded.c: a data directory. */

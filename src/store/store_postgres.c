@@ -276,6 +276,13 @@ static const struct engine_nodes_ops nodes_ops = {
 	.hand_over_most = hand_over_most,
 };
 
+static const struct engine_blobs_ops blobs = {
+	.write = pg_blob_write,
+	.keep = pg_blob_keep,
+	.drop = pg_blob_drop,
+	.open = pg_blob_open,
+};
+
 const struct store_engine store_postgres = {
 	.storage = STORAGE_DATABASE,
 	.open = open_store,
@@ -299,8 +306,5 @@ const struct store_engine store_postgres = {
 	.is_left_out = is_left_out,
 	.delete_aside = delete_aside,
 	.nodes = &nodes_ops,
-	.blob_write = pg_blob_write,
-	.blob_keep = pg_blob_keep,
-	.blob_drop = pg_blob_drop,
-	.blob_open = pg_blob_open,
+	.blobs = &blobs,
 };
