@@ -1,15 +1,13 @@
-/* The REST API (proto/protocol.md#rest): the table of routes, and the requests about sessions. */
+/* The REST API (proto/protocol.md#rest): requests about sessions, and the server's health. */
 #include "http_internal.h"
 #include "placement.h"
 #include "routes.h"
 #include "ws_internal.h"
 
-#include "holdfast/blobs.h"
 #include "holdfast/raw.h"
 #include "holdfast/session_list.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- sessions --- */
@@ -157,6 +155,14 @@ static bool is_there(const struct session *session)
 	return session && session_is_there(session);
 }
 
+bool http_has_session(struct conn *conn, const struct session *session)
+{
+	if (!is_there(session)) {
+		http_refuse_no_session(conn);
+	}
+	return is_there(session);
+}
+
 static void route_events(struct conn *conn, struct session *session)
 {
 	if (conn->http->method == HTTP_POST) {
@@ -193,60 +199,6 @@ static void route_session(struct conn *conn, struct session *session)
 		}
 	} else if (http_may(conn, RIGHT_DELETE)) {
 		delete_session(conn, session);
-	}
-}
-
-static void route_queue(struct conn *conn, struct session *session)
-{
-	if (conn_waits_for_names(conn, session, NULL, 0)) {
-		return;
-	}
-	if (!is_there(session)) {
-		http_refuse_no_session(conn);
-	} else {
-		http_get_queue(conn, session);
-	}
-}
-
-static void route_search(struct conn *conn, struct session *session)
-{
-	if (!is_there(session)) {
-		http_refuse_no_session(conn);
-	} else {
-		http_search(conn, session);
-	}
-}
-
-static void route_files(struct conn *conn, struct session *session)
-{
-	if (!is_there(session)) {
-		http_refuse_no_session(conn);
-	} else {
-		http_complete_files(conn, session);
-	}
-}
-
-static void route_blobs(struct conn *conn, struct session *session)
-{
-	if (!http_may(conn, RIGHT_UPLOAD)) {
-		return;
-	}
-	if (!is_there(session)) {
-		http_refuse_no_session(conn);
-	} else {
-		http_post_blob(conn, session);
-	}
-}
-
-static void route_blob(struct conn *conn, struct session *session)
-{
-	const char *blob = conn->http->parts[1].at;
-	if (!blob_name_is_valid(blob)) {
-		http_refuse(conn, "not_found", NOTHING_HERE);
-	} else if (!is_there(session)) {
-		http_refuse_no_session(conn);
-	} else {
-		http_get_blob(conn, session, blob);
 	}
 }
 
@@ -299,11 +251,6 @@ static void route_sessions(struct conn *conn)
 	}
 }
 
-static void search_all(struct conn *conn)
-{
-	http_search(conn, NULL);
-}
-
 /* --- table of routes --- */
 
 #define OF_SESSION (ROUTE_SESSION | ROUTE_CHECKED)
@@ -319,22 +266,6 @@ const struct route session_routes[] = {
 		.flags = OF_SESSION | ROUTE_APPENDS, .serve_session = route_snapshot},
 	{"/api/sessions/{id}", "GET, PATCH, DELETE", .body = BODY_JSON, .flags = OF_SESSION,
 		.serve_session = route_session},
-	{"/api/sessions/{id}/queue", "GET", .flags = OF_SESSION, .serve_session = route_queue},
-	{"/api/sessions/{id}/search", "GET", .flags = OF_SESSION, .serve_session = route_search},
-	{"/api/sessions/{id}/files", "GET", .flags = OF_SESSION, .serve_session = route_files},
-	{"/api/sessions/{id}/blobs", "POST", .body = BODY_UPLOAD, .flags = OF_SESSION,
-		.serve_session = route_blobs},
-	{"/api/sessions/{id}/blobs/{blob}", "GET", .flags = OF_SESSION,
-		.serve_session = route_blob},
 	{"/api/sessions", "GET, POST", .body = BODY_JSON, .serve = route_sessions},
-	{"/api/search", "GET", .serve = search_all},
-	{"/api/agents", "GET", .serve = http_get_agents},
-	{"/api/directories", "GET", .serve = http_get_directories},
-	{"/api/files", "GET", .serve = http_complete_new},
-	{"/api/login", "GET, POST, DELETE", .body = BODY_JSON, .flags = ROUTE_OPEN,
-		.serve = http_route_login},
-	{"/api/tokens/revoke", "POST", .body = BODY_JSON, .serve = http_revoke},
-	{"/api/push", "GET, POST, DELETE", .body = BODY_JSON, .serve = http_route_push},
-	{"/metrics", "GET", .flags = ROUTE_METRICS, .serve = http_get_metrics},
 	{0},
 };

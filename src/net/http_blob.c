@@ -4,6 +4,7 @@
  * nothing is read until the write is done.
  */
 #include "http_internal.h"
+#include "routes.h"
 #include "ws_internal.h"
 
 #include "holdfast/blobs.h"
@@ -196,7 +197,8 @@ static const struct answer_ops upload_ops = {
 	.drop = upload_drop,
 };
 
-void http_post_blob(struct conn *conn, struct session *session)
+/** Begins an upload, before its body has arrived. Refuses a request that has no body. */
+static void post_blob(struct conn *conn, struct session *session)
 {
 	const struct http_framing *framing = &conn->http->framing;
 	size_t most = conn->server->limits->blob_size;
@@ -323,10 +325,33 @@ static void download_drop(struct answer *answer)
 
 static const struct answer_ops download_ops = {.drop = download_drop};
 
-void http_get_blob(struct conn *conn, struct session *session, const char *name)
+static void serve_uploads(struct conn *conn, struct session *session)
 {
+	if (http_may(conn, RIGHT_UPLOAD) && http_has_session(conn, session)) {
+		post_blob(conn, session);
+	}
+}
+
+static void get_blob(struct conn *conn, struct session *session)
+{
+	const char *name = conn->http->parts[1].at;
+	if (!blob_name_is_valid(name)) {
+		http_refuse(conn, "not_found", NOTHING_HERE);
+		return;
+	}
+	if (!http_has_session(conn, session)) {
+		return;
+	}
 	struct download *download = xcalloc(1, sizeof(*download));
 	http_begin_answer(conn, &download->answer, &download_ops);
 	download->opening = blob_open(
 		session_channel(session)->log, name, conn_hides(conn), handle_opened, download);
 }
+
+const struct route blob_routes[] = {
+	{"/api/sessions/{id}/blobs", "POST", .body = BODY_UPLOAD,
+		.flags = ROUTE_SESSION | ROUTE_CHECKED, .serve_session = serve_uploads},
+	{"/api/sessions/{id}/blobs/{blob}", "GET", .flags = ROUTE_SESSION | ROUTE_CHECKED,
+		.serve_session = get_blob},
+	{0},
+};

@@ -3,6 +3,7 @@
  * /api/files in a directory that a new session can have.
  */
 #include "http_internal.h"
+#include "routes.h"
 
 #include "holdfast/hide.h"
 #include "holdfast/utf8.h"
@@ -161,9 +162,12 @@ static void look(struct completion *completion, const char *cwd)
 			completion->prefix, completion->most, handle_found, completion));
 }
 
-void http_complete_files(struct conn *conn, struct session *session)
+static void complete_files(struct conn *conn, struct session *session)
 {
 	struct agent_host *agents = conn->server->agents;
+	if (!http_has_session(conn, session)) {
+		return;
+	}
 	const char *cwd = agent_host_cwd(agents, session);
 	struct completion *completion = begin(conn, (const char *const[]){"prefix", "limit", NULL});
 	if (completion && cwd) {
@@ -191,7 +195,7 @@ static void handle_checked(void *arg, const struct agent_dirs_found *found)
 		"\"cwd\" is not a directory below the roots of this agent; GET /api/agents lists them");
 }
 
-void http_complete_new(struct conn *conn)
+static void complete_new(struct conn *conn)
 {
 	char name[QUERY_VALUE_MAX];
 	char path[QUERY_MAX];
@@ -217,3 +221,10 @@ void http_complete_new(struct conn *conn)
 	await(completion, agent_dirs_check(agent_host_dirs(agents), entry->roots,
 				  cwd ? cwd : entry->roots[0], handle_checked, completion));
 }
+
+const struct route completion_routes[] = {
+	{"/api/sessions/{id}/files", "GET", .flags = ROUTE_SESSION | ROUTE_CHECKED,
+		.serve_session = complete_files},
+	{"/api/files", "GET", .serve = complete_new},
+	{0},
+};

@@ -4,6 +4,7 @@
  */
 #include "http_internal.h"
 #include "placement.h"
+#include "routes.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -244,7 +245,7 @@ static void append_list(struct buffer *out, const char *name, char *const *texts
 	buffer_append_char(out, ']');
 }
 
-void http_get_agents(struct conn *conn)
+static void get_agents(struct conn *conn)
 {
 	const struct agent_host *agents = conn->server->agents;
 	const struct agent_list *list = agent_host_list(agents);
@@ -286,7 +287,7 @@ static void handle_listed(void *arg, const struct agent_dirs_found *found)
 	buffer_finish(&body);
 }
 
-void http_get_directories(struct conn *conn)
+static void get_directories(struct conn *conn)
 {
 	char name[QUERY_VALUE_MAX];
 	char path[QUERY_MAX];
@@ -311,3 +312,9 @@ void http_get_directories(struct conn *conn)
 	await(wait, agent_dirs_list(agent_host_dirs(agents), entry->roots, prefix ? prefix : "",
 			    handle_listed, wait));
 }
+
+const struct route agent_routes[] = {
+	{"/api/agents", "GET", .serve = get_agents},
+	{"/api/directories", "GET", .serve = get_directories},
+	{0},
+};

@@ -183,6 +183,8 @@ void http_send_opened(struct conn *conn, unsigned status, const char *headers, i
 #define SHUTTING_DOWN   "the server is shutting down; try again in a moment"
 #define NO_SESSION \
 	"there is no session with this id; POST /api/sessions makes one, and so does ?create=1 with the first events"
+/** Whether the session exists for clients; refuses the request if not. */
+bool http_has_session(struct conn *conn, const struct session *session);
 /** Appends the session's REST object. */
 void http_append_session(
 	const struct conn *conn, struct buffer *out, const struct session *session);
@@ -201,21 +203,6 @@ void http_append_session(
 /* http_create.c */
 /** POST /api/sessions. */
 void http_create_session(struct conn *conn);
-/** GET /api/agents: the agents that a session can have. */
-void http_get_agents(struct conn *conn);
-/** GET /api/directories: the directories that a session can have and that begin with `path`. */
-void http_get_directories(struct conn *conn);
-
-/* http_complete.c */
-/** GET /api/files: completes a path for a session that does not exist yet. */
-void http_complete_new(struct conn *conn);
-/** GET /api/sessions/{id}/files: completes a path that somebody types. */
-void http_complete_files(struct conn *conn, struct session *session);
-
-/* http_blob.c */
-/** Begins an upload, before its body has arrived. Refuses a request that has no body. */
-void http_post_blob(struct conn *conn, struct session *session);
-void http_get_blob(struct conn *conn, struct session *session, const char *name);
 
 /* http_events.c */
 void http_get_events(struct conn *conn, struct session *session);
@@ -224,8 +211,6 @@ void http_post_events(struct conn *conn, struct session *session);
 void http_post_snapshot(struct conn *conn, struct session *session);
 
 /* http_login.c */
-/** POST, GET and DELETE /api/login. */
-void http_route_login(struct conn *conn);
 /** Reads both halves of the request's login: cookie and header. Returns false if one is missing. */
 bool http_login_halves(struct conn *conn, struct login_cookie *cookie, char half[LOGIN_HALF_SIZE]);
 struct login_answer;
@@ -237,22 +222,8 @@ struct login_answer *http_await(struct conn *conn);
 void http_await_nothing(struct login_answer *answer);
 /** Such a callback: answers 204 when the change is durable, or refuses with storage_failed. */
 void http_answer_kept(void *arg, int status);
-/* http_push.c */
-void http_route_push(struct conn *conn);
-/** POST /api/tokens/revoke. */
-void http_revoke(struct conn *conn);
-
-/* http_metrics.c */
-/** GET /metrics. */
-void http_get_metrics(struct conn *conn);
-
-/* http_queue.c */
-/** GET /api/sessions/{id}/queue: the prompts that wait for their turn. */
-void http_get_queue(struct conn *conn, struct session *session);
 
 /* http_search.c */
-/** Searches a session or, if it is NULL, all sessions that the token can see. */
-void http_search(struct conn *conn, struct session *session);
 /** Detaches the searches that still run on the thread pool from the server, which is going away. */
 void server_forget_searches(struct server *server);
 

@@ -1,5 +1,6 @@
 /* Logins of browsers: exchanges a token for a cookie and a second half (proto/access.md). */
 #include "http_internal.h"
+#include "routes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -244,7 +245,7 @@ static bool may_revoke(const struct grant *grant, const struct revocation *revoc
 	return is_own || grant_sees_all(grant);
 }
 
-void http_revoke(struct conn *conn)
+static void revoke_tokens(struct conn *conn)
 {
 	if (!http_may(conn, RIGHT_ADMINISTER)) {
 		return;
@@ -275,7 +276,7 @@ void http_revoke(struct conn *conn)
 	json_decref(json);
 }
 
-void http_route_login(struct conn *conn)
+static void serve_login(struct conn *conn)
 {
 	switch (conn->http->method) {
 	case HTTP_POST:
@@ -289,3 +290,10 @@ void http_route_login(struct conn *conn)
 		delete_login(conn);
 	}
 }
+
+const struct route login_routes[] = {
+	{"/api/login", "GET, POST, DELETE", .body = BODY_JSON, .flags = ROUTE_OPEN,
+		.serve = serve_login},
+	{"/api/tokens/revoke", "POST", .body = BODY_JSON, .serve = revoke_tokens},
+	{0},
+};

@@ -1,5 +1,6 @@
 /* GET /metrics: counters kept as things happen, and gauges that are read on request. */
 #include "http_internal.h"
+#include "routes.h"
 
 #include "holdfast/push.h"
 
@@ -70,7 +71,7 @@ static void metrics_drop(struct answer *answer)
 
 static const struct answer_ops metrics_ops = {.drop = metrics_drop};
 
-void http_get_metrics(struct conn *conn)
+static void get_metrics(struct conn *conn)
 {
 	if (!conn->server->metrics) {
 		http_refuse(conn, "not_found", NOTHING_HERE);
@@ -85,3 +86,8 @@ void http_get_metrics(struct conn *conn)
 	metrics_write(conn->server->metrics, &job->text);
 	uv_queue_work(conn->server->loop, &job->work, work, done);
 }
+
+const struct route metrics_routes[] = {
+	{"/metrics", "GET", .flags = ROUTE_METRICS, .serve = get_metrics},
+	{0},
+};

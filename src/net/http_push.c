@@ -1,5 +1,6 @@
 /* The push subscription of a login (proto/access.md#push-messages). */
 #include "http_internal.h"
+#include "routes.h"
 
 #include "holdfast/push.h"
 
@@ -85,7 +86,7 @@ static void post_push(struct conn *conn)
 	json_decref(json);
 }
 
-void http_route_push(struct conn *conn)
+static void serve(struct conn *conn)
 {
 	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
 	if (is_get) {
@@ -99,3 +100,8 @@ void http_route_push(struct conn *conn)
 		set_push(conn, NULL);
 	}
 }
+
+const struct route push_routes[] = {
+	{"/api/push", "GET, POST, DELETE", .body = BODY_JSON, .serve = serve},
+	{0},
+};

@@ -1,5 +1,6 @@
 /* GET /api/sessions/{id}/queue: the prompts that wait for their turn. */
 #include "http_internal.h"
+#include "routes.h"
 
 #include <string.h>
 
@@ -17,7 +18,7 @@ static void refuse_not_queued(struct conn *conn, struct session *session, const 
 	http_refuse_later(conn, session, &refusal);
 }
 
-void http_get_queue(struct conn *conn, struct session *session)
+static void get_queue(struct conn *conn, struct session *session)
 {
 	char prompt_id[QUERY_MAX];
 	const struct channel *channel = session_channel(session);
@@ -45,3 +46,16 @@ void http_get_queue(struct conn *conn, struct session *session)
 	http_respond_page(conn, &body);
 	buffer_finish(&body);
 }
+
+static void serve(struct conn *conn, struct session *session)
+{
+	if (!conn_waits_for_names(conn, session, NULL, 0) && http_has_session(conn, session)) {
+		get_queue(conn, session);
+	}
+}
+
+const struct route queue_routes[] = {
+	{"/api/sessions/{id}/queue", "GET", .flags = ROUTE_SESSION | ROUTE_CHECKED,
+		.serve_session = serve},
+	{0},
+};
