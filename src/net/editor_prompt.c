@@ -213,21 +213,13 @@ void editor_take_back(struct conn *conn, const char *id)
 int editor_set(struct conn *conn, struct editor_session *at, const struct editor_request *request,
 	struct refusal *refusal)
 {
-	struct agent_host *agents = conn->server->agents;
-	struct author author = conn_author(conn);
 	const struct request *wish = &request->wish;
 	enum editor_setting kind = wish->type == REQUEST_SET_MODE    ? EDITOR_MODE
 				   : wish->type == REQUEST_SET_MODEL ? EDITOR_MODEL
 								     : EDITOR_OPTION;
-	if (!agent_host_agent(agents, conn->session)) {
-		return refuse(refusal, "no_agent", "%s", agent_host_lack(agents));
-	}
-	if (check_room(editor_view_of(at), refusal) < 0) {
+	if (conn_check_agent(conn, refusal) < 0 || check_room(editor_view_of(at), refusal) < 0 ||
+		conn_apply_setting(conn, wish, refusal) < 0) {
 		return -EINVAL;
-	}
-	if (agent_host_set(agents, conn->session, wish, &author) < 0) {
-		return refuse(refusal, "queue_full",
-			"the agent has not answered the previous setting yet");
 	}
 	struct buffer out = {0};
 	char *value = kind == EDITOR_OPTION ? json_text(wish->setting.value, NULL) : NULL;

@@ -31,6 +31,10 @@ int ws_take_content(struct conn *conn, struct request *request, struct refusal *
 void ws_content_drop(struct conn *conn);
 
 /* ws_prompts.c */
+/** Refuses if the session has no agent. Returns 0 or -EINVAL. */
+int conn_check_agent(const struct conn *conn, struct refusal *refusal);
+/** Passes a setting or a login on to the session's agent. Returns 0 or -EINVAL. */
+int conn_apply_setting(struct conn *conn, const struct request *request, struct refusal *refusal);
 /** Gives the session a prompt whose images and files have been checked. */
 int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t *ret_seq,
 	bool *ret_duplicate, struct refusal *refusal);

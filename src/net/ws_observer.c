@@ -94,23 +94,6 @@ static void handle_elicited(
 	}
 }
 
-static void handle_setting(
-	struct conn *conn, const struct request *request, struct refusal *refusal)
-{
-	struct agent_host *agents = conn->server->agents;
-	struct author author = conn_author(conn);
-	if (!agent_host_agent(agents, conn->session)) {
-		refuse(refusal, "no_agent", "%s", agent_host_lack(agents));
-	} else if (request->type == REQUEST_AUTHENTICATE &&
-		   !agent_host_has_room(agents, conn->session)) {
-		refuse_limit(refusal, LIMIT_agents,
-			"too many agents are running; log in again when one has stopped");
-	} else if (agent_host_set(agents, conn->session, request, &author) < 0) {
-		refuse(refusal, "queue_full",
-			"the agent has not answered the previous setting yet");
-	}
-}
-
 /** A request that names a turn cancels only that turn, however late it arrives. */
 static void handle_cancel(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
@@ -205,7 +188,7 @@ static void handle_request(
 	case REQUEST_SET_MODEL:
 	case REQUEST_SET_CONFIG_OPTION:
 	case REQUEST_AUTHENTICATE:
-		handle_setting(conn, request, refusal);
+		conn_apply_setting(conn, request, refusal);
 		break;
 	default:
 		handle_cancel(conn, request, refusal);

@@ -40,6 +40,32 @@ static void answer_was_removed(struct conn_wait *wait, int status)
 	}
 }
 
+int conn_check_agent(const struct conn *conn, struct refusal *refusal)
+{
+	const struct agent_host *agents = conn->server->agents;
+	return agent_host_agent(agents, conn->session)
+		       ? 0
+		       : refuse(refusal, "no_agent", "%s", agent_host_lack(agents));
+}
+
+int conn_apply_setting(struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	struct agent_host *agents = conn->server->agents;
+	struct author author = conn_author(conn);
+	if (conn_check_agent(conn, refusal) < 0) {
+		return -EINVAL;
+	}
+	if (request->type == REQUEST_AUTHENTICATE && !agent_host_has_room(agents, conn->session)) {
+		return refuse_limit(refusal, LIMIT_agents,
+			"too many agents are running; log in again when one has stopped");
+	}
+	if (agent_host_set(agents, conn->session, request, &author) < 0) {
+		return refuse(refusal, "queue_full",
+			"the agent has not answered the previous setting yet");
+	}
+	return 0;
+}
+
 int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t *ret_seq,
 	bool *ret_duplicate, struct refusal *refusal)
 {
@@ -47,8 +73,8 @@ int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t 
 	if (conn_check_order(conn, refusal) < 0) {
 		return -EINVAL;
 	}
-	if (!agent_host_agent(conn->server->agents, conn->session)) {
-		return refuse(refusal, "no_agent", "%s", agent_host_lack(conn->server->agents));
+	if (conn_check_agent(conn, refusal) < 0) {
+		return -EINVAL;
 	}
 	session_find_prompt(conn->session, request->prompt.prompt_id, &had);
 	struct request whole = *request;
