@@ -9,8 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* CODE(code, HTTP status) */
-#define ERROR_CODES(CODE)                   \
+/*
+ * CODE(code, HTTP status). PASSING: the same input may be taken later, whatever the peer does.
+ */
+#define ERROR_CODES(CODE, PASSING)          \
 	CODE("bad_json", 400)               \
 	CODE("bad_utf8", 400)               \
 	CODE("bad_request", 400)            \
@@ -32,11 +34,11 @@
 	CODE("session_exists", 409)         \
 	CODE("too_large", 413)              \
 	CODE("timeout", 408)                \
-	CODE("server_busy", 503)            \
+	PASSING("server_busy", 503)         \
 	CODE("too_many_connections", 503)   \
 	CODE("queue_full", 429)             \
-	CODE("permissions_full", 429)       \
-	CODE("too_many_sessions", 429)      \
+	PASSING("permissions_full", 429)    \
+	PASSING("too_many_sessions", 429)   \
 	CODE("too_many_subscriptions", 429) \
 	CODE("too_many_agents", 400)        \
 	CODE("names_full", 429)             \
@@ -47,7 +49,7 @@
 	CODE("producer_gap", 409)           \
 	CODE("stream_full", 413)            \
 	CODE("too_many_streams", 429)       \
-	CODE("disk_full", 507)              \
+	PASSING("disk_full", 507)           \
 	CODE("not_queued", 404)             \
 	CODE("unknown_blob", 404)           \
 	CODE("blob_damaged", 500)           \
@@ -64,7 +66,7 @@
 	CODE("unknown_run", 409)            \
 	CODE("run_active", 409)             \
 	CODE("history_mismatch", 409)       \
-	CODE("storage_failed", 503)         \
+	PASSING("storage_failed", 503)      \
 	CODE("not_ready", 503)              \
 	CODE("shutting_down", 503)          \
 	CODE("owner_unreachable", 503)      \
@@ -84,5 +86,7 @@
 const char *error_code_at(size_t index);
 /** Returns the HTTP status of a code. The code must be in the table. */
 unsigned error_code_status(const char *code);
+/** Whether input that was refused with this code may be taken later, whatever the peer does. */
+bool error_code_may_pass(const char *code);
 
 #endif

@@ -6,6 +6,8 @@
  */
 #include "net_internal.h"
 
+#include "holdfast/error_codes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,21 +75,9 @@ struct conn_wait *conn_wait_append(
 
 /* --- order --- */
 
-bool conn_may_pass(const char *code)
-{
-	static const char *const codes[] = {"storage_failed", "disk_full", "server_busy",
-		"permissions_full", "too_many_sessions"};
-	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
-		if (strcmp(code, codes[i]) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
 void conn_break_order(struct conn *conn, const char *code)
 {
-	if (conn->ws && !conn->sse && !conn->ws->broken_by && conn_may_pass(code)) {
+	if (conn->ws && !conn->sse && !conn->ws->broken_by && error_code_may_pass(code)) {
 		conn->ws->broken_by = code;
 		look_at_end_of_tick(conn);
 	}

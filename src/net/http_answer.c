@@ -274,7 +274,7 @@ static void refuse_with(struct conn *conn, unsigned status, const char *headers,
 	if (is_moved) {
 		headers = RETRY_SOON;
 	}
-	if (conn->http->method != HTTP_GET && (is_moved || conn_may_pass(code))) {
+	if (conn->http->method != HTTP_GET && (is_moved || error_code_may_pass(code))) {
 		conn->http->must_close = true; /* what was sent behind it must not overtake it */
 	}
 	metrics_add_word(conn->server->metrics, WORDS_REFUSALS, code, 1);

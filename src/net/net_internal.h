@@ -271,8 +271,6 @@ struct conn_wait *conn_wait_append(
 
 /** Frees a wait without calling `answer`. */
 void conn_wait_free(struct conn_wait *wait);
-/** Whether input that was refused with this code may be taken later, whatever the peer does. */
-bool conn_may_pass(const char *code);
 /**
  * Notes that input was refused. If the same may be taken later, no input behind it is taken, and
  * the socket is closed as soon as everything in front of it is answered. Does nothing for HTTP.
