@@ -14,8 +14,6 @@
 /* The path of raw streams. */
 #define RAW_PATH "/v1/stream/"
 
-/** Whether a decoded path is that of a raw stream, or of their collection. */
-bool raw_is_path(const char *path);
 /**
  * Returns the name in a decoded path: parts separated by slashes, of printable UTF-8 without
  * backslashes, none of them "." or "..", at most `most` bytes. Returns NULL if it is invalid, or has

@@ -14,12 +14,6 @@
 
 /* --- names --- */
 
-bool raw_is_path(const char *path)
-{
-	size_t len = sizeof(RAW_PATH) - 1;
-	return strncmp(path, RAW_PATH, len) == 0 || strcmp(path, "/v1/stream") == 0;
-}
-
 static bool is_part(const char *part, size_t len)
 {
 	static const char *const taken[] = {"", ".", "..", "__ds"};
