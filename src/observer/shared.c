@@ -8,52 +8,59 @@
 #include <stdlib.h>
 #include <string.h>
 
-static inline bool is_at(const struct cached_frame *shared, const struct frame_key *key)
+/**
+ * Finds the newest entry with this key, `is_next`: from its position for the same hide, wherever it
+ * ends. `place_size` is that of the encoder's places.
+ */
+static inline const struct cached_frame *look_up(
+	const struct observer *o, const struct frame_key *key, bool is_next, size_t place_size)
 {
-	const struct encoder_places *places = key->encoder->places;
-	return shared->key.encoder == key->encoder && shared->key.max_seq == key->max_seq &&
-	       shared->key.format == key->format &&
-	       (!places || memcmp(shared->key.place, key->place, places->size) == 0);
-}
-
-static inline struct frame *give(struct observer *o, const struct cached_frame *shared)
-{
-	if (shared->kept) {
-		o->encoder->places->follow(o->reader, shared->kept);
+	const struct channel *channel = o->channel;
+	for (size_t i = 1; i <= SHARED_FRAMES; i++) {
+		const struct cached_frame *cached =
+			channel->shared[(channel->shared_next - i) % SHARED_FRAMES];
+		if (cached && cached->key.from == key->from &&
+			cached->key.encoder == key->encoder &&
+			cached->key.max_seq == key->max_seq && cached->key.format == key->format &&
+			(is_next ? cached->hide == o->hide
+				 : cached->key.to == key->to && cached->key.hides == key->hides) &&
+			(!place_size || memcmp(cached->key.place, key->place, place_size) == 0)) {
+			return cached;
+		}
 	}
-	return shared->frame;
+	return NULL;
 }
 
-/** The entry that was added `age` entries before the newest one: that one fits most often. */
-static const struct cached_frame *entry(const struct channel *channel, size_t age)
+/** Likewise, for an observer whose encoder keeps something for it; it is moved behind the frame. */
+static const struct cached_frame *look_up_place(
+	const struct observer *o, const struct frame_key *key, bool is_next)
 {
-	return channel->shared[(channel->shared_next - 1 - age) % SHARED_FRAMES];
+	const struct encoder_places *places = o->encoder->places;
+	const struct cached_frame *cached =
+		key->is_shared ? look_up(o, key, is_next, places->size) : NULL;
+	if (cached && cached->kept) {
+		places->follow(o->reader, cached->kept);
+	}
+	return cached;
 }
 
 struct frame *shared_find(struct observer *o, const struct frame_key *key)
 {
-	for (size_t i = 0; i < SHARED_FRAMES && key->is_shared; i++) {
-		const struct cached_frame *shared = entry(o->channel, i);
-		if (shared && shared->key.from == key->from && shared->key.to == key->to &&
-			shared->key.hides == key->hides && is_at(shared, key)) {
-			return give(o, shared);
-		}
-	}
-	return NULL;
+	const struct cached_frame *cached =
+		o->encoder->places ? look_up_place(o, key, false) : look_up(o, key, false, 0);
+	return cached ? cached->frame : NULL;
 }
 
 struct frame *shared_find_next(struct observer *o, struct frame_key *key)
 {
-	for (size_t i = 0; i < SHARED_FRAMES && key->is_shared; i++) {
-		const struct cached_frame *shared = entry(o->channel, i);
-		if (shared && shared->key.from == key->from && shared->hide == o->hide &&
-			is_at(shared, key)) {
-			key->to = shared->key.to;
-			key->hides = shared->key.hides;
-			return give(o, shared);
-		}
+	const struct cached_frame *cached =
+		o->encoder->places ? look_up_place(o, key, true) : look_up(o, key, true, 0);
+	if (!cached) {
+		return NULL;
 	}
-	return NULL;
+	key->to = cached->key.to;
+	key->hides = cached->key.hides;
+	return cached->frame;
 }
 
 static void drop(struct cached_frame *shared)
