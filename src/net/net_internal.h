@@ -110,10 +110,6 @@ struct ws_socket {
 	size_t outbox_size; /* bytes of the frames in it */
 	struct buffer gathered; /* for producers: encoded frames, sent together */
 	bool is_held; /* too much is gathered: reading stops until the peer takes it */
-	bool feed_behind; /* a feed frame was dropped: the whole list is sent next */
-	bool feed_lists; /* for a feed: the list continues after the session `session_id` */
-	struct turn turn; /* for a feed: for a page of the list, which takes loop time */
-	struct conn *conn; /* back pointer */
 	bool pinged; /* a ping was sent, and nothing received since */
 	bool close_sent;
 	bool is_deaf; /* input can no longer be parsed as frames */

@@ -11,9 +11,18 @@
 /* Least time between two reports of a session's changes (ms). */
 #define FEED_INTERVAL_MS 250
 
+/** State of a feed: conn.state. */
+struct feed {
+	struct conn *conn;
+	bool is_behind; /* a frame was dropped: the whole list is sent next */
+	bool lists; /* the list continues after the session conn.session_id */
+	struct turn turn; /* for a page of the list, which takes loop time */
+};
+
 /** Sends the next page of the list; the others follow as the socket takes them. */
-static void send_page(struct conn *conn)
+static void send_page(struct feed *feed)
 {
+	struct conn *conn = feed->conn;
 	const struct limits *limits = conn->server->limits;
 	struct session_cursor cursor = {0};
 	struct session_filter filter = conn_filter(conn);
@@ -29,8 +38,8 @@ static void send_page(struct conn *conn)
 		buffer_append_str(&data, i ? "," : "");
 		frames_append_session(&data, &page.objects[i], conn_hides(conn));
 	}
-	conn->ws->feed_lists = i < page.count || page.has_more;
-	buffer_append_str(&data, conn->ws->feed_lists ? "],\"more\":true" : "],\"more\":false");
+	feed->lists = i < page.count || page.has_more;
+	buffer_append_str(&data, feed->lists ? "],\"more\":true" : "],\"more\":false");
 	if (conn->grant->expires_ms) {
 		buffer_append_str(&data, ",\"expires_at\":");
 		append_expiry(&data, conn->grant);
@@ -39,16 +48,16 @@ static void send_page(struct conn *conn)
 	conn_send(conn, frame_make("sessions", data.data, data.len));
 	buffer_finish(&data);
 	session_page_finish(&page);
-	if (conn->ws->feed_lists) {
+	if (feed->lists) {
 		sock_want_writable(&conn->sock);
 	}
 }
 
-static void send_list(struct conn *conn)
+static void send_list(struct feed *feed)
 {
-	conn->session_id[0] = '\0';
-	conn->ws->feed_behind = false;
-	send_page(conn);
+	feed->conn->session_id[0] = '\0';
+	feed->is_behind = false;
+	send_page(feed);
 }
 
 /**
@@ -57,10 +66,11 @@ static void send_list(struct conn *conn)
  */
 static void offer(struct conn *conn, struct frame *frame)
 {
-	if (!conn->ws->feed_behind && conn_is_writable(conn) && !conn->ws->outbox_count) {
+	struct feed *feed = conn->state;
+	if (!feed->is_behind && conn_is_writable(conn) && !conn->ws->outbox_count) {
 		conn_write(conn, frame);
 	} else if (!conn->is_closing) {
-		conn->ws->feed_behind = true;
+		feed->is_behind = true;
 		sock_want_writable(&conn->sock);
 	}
 }
@@ -95,9 +105,10 @@ void feed_tell_deleted(struct server *server, const char *id)
 /** What the token shows may have changed: sends the whole list again. */
 static void feed_renewed(struct conn *conn)
 {
+	struct feed *feed = conn->state;
 	ws_confirm_token(conn);
-	conn->ws->feed_lists = false;
-	conn->ws->feed_behind = true;
+	feed->lists = false;
+	feed->is_behind = true;
 	sock_want_writable(&conn->sock);
 }
 
@@ -222,33 +233,33 @@ void server_session_changed(struct server *server, struct session *session)
 }
 
 /** Sends the next page of the list, or starts over if the feed has fallen behind. */
-static void go_on(struct conn *conn)
+static void go_on(struct feed *feed)
 {
-	bool lists = conn->ws->feed_lists || conn->ws->feed_behind;
-	if (conn->is_closing || !lists) {
+	struct conn *conn = feed->conn;
+	if (conn->is_closing || (!feed->lists && !feed->is_behind)) {
 		return;
 	}
 	if (!conn_is_writable(conn) || conn->ws->outbox_count) {
 		sock_want_writable(&conn->sock);
-	} else if (conn->ws->feed_lists) {
-		send_page(conn);
+	} else if (feed->lists) {
+		send_page(feed);
 	} else {
-		send_list(conn);
+		send_list(feed);
 	}
 }
 
 static void handle_turn(struct turn *turn)
 {
-	go_on(list_entry(turn, struct ws_socket, turn)->conn);
+	go_on(list_entry(turn, struct feed, turn));
 }
 
-static void take_turn(struct conn *conn)
+static void take_turn(struct feed *feed)
 {
-	struct turns *turns = conn->server->turns;
-	if (!turns) {
-		go_on(conn);
-	} else if (!turns_take(turns, &conn->ws->turn)) {
-		metrics_limit(conn->server->metrics, LIMIT_pages_ms);
+	struct server *server = feed->conn->server;
+	if (!server->turns) {
+		go_on(feed);
+	} else if (!turns_take(server->turns, &feed->turn)) {
+		metrics_limit(server->metrics, LIMIT_pages_ms);
 	}
 }
 
@@ -258,10 +269,12 @@ static void feed_open(struct conn *conn)
 		return;
 	}
 	list_append(&conn->server->feeds, &conn->kind_link);
-	conn->ws->conn = conn;
-	turn_init(&conn->ws->turn, handle_turn);
-	conn->ws->feed_behind = true;
-	take_turn(conn);
+	struct feed *feed = xcalloc(1, sizeof(*feed));
+	feed->conn = conn;
+	feed->is_behind = true;
+	turn_init(&feed->turn, handle_turn);
+	conn->state = feed;
+	take_turn(feed);
 }
 
 static void feed_message(struct conn *conn, const char *text, size_t len)
@@ -284,16 +297,20 @@ static void feed_message(struct conn *conn, const char *text, size_t len)
 
 static void feed_writable(struct conn *conn)
 {
+	struct feed *feed = conn->state;
 	conn_flush(conn);
-	if (conn->ws->feed_lists || conn->ws->feed_behind) {
-		take_turn(conn);
+	if (feed && (feed->lists || feed->is_behind)) {
+		take_turn(feed);
 	}
 }
 
 static void feed_closed(struct conn *conn)
 {
-	if (conn->ws->turn.run) {
-		turn_cancel(&conn->ws->turn);
+	struct feed *feed = conn->state;
+	if (feed) {
+		turn_cancel(&feed->turn);
+		free(feed);
+		conn->state = NULL;
 	}
 }
 
