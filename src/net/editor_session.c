@@ -182,7 +182,12 @@ static struct frame *make_gone(void *reader, const char *session_id, const char 
 
 static bool get_place(void *reader, void *ret_place)
 {
-	return editor_view_place(reader, ret_place);
+	struct editor_place place;
+	if (!editor_view_place(reader, &place)) {
+		return false;
+	}
+	memcpy(ret_place, &place, sizeof(place));
+	return true;
 }
 
 /** NULL if this editor got messages of its own, such as the answer to a request. */

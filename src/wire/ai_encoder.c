@@ -81,7 +81,12 @@ static struct frame *take_gone(void *reader, const char *session_id, const char 
 
 static bool get_place(void *reader, void *ret_place)
 {
-	return ai_turn_place(reader, ret_place);
+	struct ai_place place;
+	if (!ai_turn_place(reader, &place)) {
+		return false;
+	}
+	memcpy(ret_place, &place, sizeof(place));
+	return true;
 }
 
 static void *keep(const void *reader)

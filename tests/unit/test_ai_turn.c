@@ -235,6 +235,19 @@ static void a_turn_that_waits_for_its_prompt_is_alone(void **state)
 	ai_turn_destroy(turn);
 }
 
+static void a_place_may_lie_anywhere(void **state)
+{
+	unsigned char bytes[ENCODER_PLACE_MAX + 8];
+	struct ai_turn *turn = begin();
+	struct ai_place place;
+	assert_true(ai_turn_place(turn, &place));
+	for (size_t i = 0; i < 8; i++) {
+		assert_true(ai_socket_encoder.places->get(turn, bytes + i));
+		assert_memory_equal(bytes + i, &place, sizeof(place));
+	}
+	ai_turn_destroy(turn);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +258,7 @@ int main(void)
 		cmocka_unit_test(other_tools_are_another_place),
 		cmocka_unit_test(what_a_copy_shares_stays_as_it_is),
 		cmocka_unit_test(a_turn_that_waits_for_its_prompt_is_alone),
+		cmocka_unit_test(a_place_may_lie_anywhere),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
