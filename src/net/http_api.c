@@ -242,6 +242,18 @@ static void get_readiness(struct conn *conn)
 	}
 }
 
+static void search_session(struct conn *conn, struct session *session)
+{
+	if (http_has_session(conn, session)) {
+		http_search(conn, session);
+	}
+}
+
+static void search_all(struct conn *conn)
+{
+	http_search(conn, NULL);
+}
+
 static void route_sessions(struct conn *conn)
 {
 	if (conn->http->method == HTTP_POST) {
@@ -266,6 +278,8 @@ const struct route session_routes[] = {
 		.flags = OF_SESSION | ROUTE_APPENDS, .serve_session = route_snapshot},
 	{"/api/sessions/{id}", "GET, PATCH, DELETE", .body = BODY_JSON, .flags = OF_SESSION,
 		.serve_session = route_session},
+	{"/api/sessions/{id}/search", "GET", .flags = OF_SESSION, .serve_session = search_session},
+	{"/api/search", "GET", .serve = search_all},
 	{"/api/sessions", "GET, POST", .body = BODY_JSON, .serve = route_sessions},
 	{0},
 };

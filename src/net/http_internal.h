@@ -224,6 +224,8 @@ void http_await_nothing(struct login_answer *answer);
 void http_answer_kept(void *arg, int status);
 
 /* http_search.c */
+/** Searches a session or, if it is NULL, all sessions that the token can see. */
+void http_search(struct conn *conn, struct session *session);
 /** Detaches the searches that still run on the thread pool from the server, which is going away. */
 void server_forget_searches(struct server *server);
 

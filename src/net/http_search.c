@@ -9,7 +9,6 @@
  * owners are not asked, so that the sessions of a dead node are found as well.
  */
 #include "http_internal.h"
-#include "routes.h"
 
 #include "holdfast/event_search.h"
 #include "holdfast/loop.h"
@@ -562,8 +561,7 @@ static const char *read_query(struct conn *conn, struct search *search, char *q)
 	return NULL;
 }
 
-/** Searches a session or, if it is NULL, all sessions that the token can see. */
-static void begin_search(struct conn *conn, struct session *session)
+void http_search(struct conn *conn, struct session *session)
 {
 	char q[QUERY_MAX];
 	struct search *search = xcalloc(1, sizeof(*search));
@@ -598,22 +596,3 @@ static void begin_search(struct conn *conn, struct session *session)
 	}
 	http_in_turn(conn, go_on);
 }
-
-static void search_session(struct conn *conn, struct session *session)
-{
-	if (http_has_session(conn, session)) {
-		begin_search(conn, session);
-	}
-}
-
-static void search_all(struct conn *conn)
-{
-	begin_search(conn, NULL);
-}
-
-const struct route search_routes[] = {
-	{"/api/sessions/{id}/search", "GET", .flags = ROUTE_SESSION | ROUTE_CHECKED,
-		.serve_session = search_session},
-	{"/api/search", "GET", .serve = search_all},
-	{0},
-};

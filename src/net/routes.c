@@ -22,7 +22,6 @@ const struct route *const all_routes[] = {
 	producer_routes,
 	feed_routes,
 	blob_routes,
-	search_routes,
 	queue_routes,
 	login_routes,
 	metrics_routes,

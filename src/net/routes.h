@@ -9,7 +9,6 @@ extern const struct route observer_routes[]; /* ws_observer.c */
 extern const struct route producer_routes[]; /* ws_producer.c */
 extern const struct route feed_routes[]; /* ws_feed.c */
 extern const struct route blob_routes[]; /* http_blob.c */
-extern const struct route search_routes[]; /* http_search.c */
 extern const struct route queue_routes[]; /* http_queue.c */
 extern const struct route login_routes[]; /* http_login.c */
 extern const struct route metrics_routes[]; /* http_metrics.c */
