@@ -22,6 +22,11 @@ const CLIENTS = ['requests', 'requests in pieces', 'urllib3', 'httpx', 'aiohttp'
 // The system's Python has Debian's packages; another one may be first in PATH.
 const python = ['/usr/bin/python3', 'python3'].find((one) => spawnSync(one, ['-c', 'import aiohttp, httpx, requests, urllib3']).status === 0);
 
+// Not in Debian: pip install --target DIR sseclient-py, and PYTHONPATH=DIR.
+if (python && spawnSync(python, ['-c', 'import sseclient']).status === 0) {
+	CLIENTS.push('sseclient-py');
+}
+
 /** Reads an answer's chunks (RFC 9112, section 7.1), each to its end: until its CRLF is here, none of its bytes is delivered. */
 class ChunkReader {
 	#waiters = new Waiters();

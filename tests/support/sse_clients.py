@@ -37,6 +37,16 @@ def by_requests_pieces():
         yield from lines_of(answer)
 
 
+def by_sseclient():
+    """sseclient-py, which is not in Debian."""
+    import requests
+    import sseclient
+
+    with requests.get(url, headers=headers, stream=True, timeout=60) as answer:
+        for event in sseclient.SSEClient(answer).events():
+            yield event.data
+
+
 def by_urllib3():
     import urllib3
 
@@ -62,5 +72,5 @@ async def by_aiohttp():
 if client == "aiohttp":
     asyncio.run(by_aiohttp())
 else:
-    for each in {"requests": by_requests, "requests in pieces": by_requests_pieces, "urllib3": by_urllib3, "httpx": by_httpx}[client]():
+    for each in {"requests": by_requests, "requests in pieces": by_requests_pieces, "sseclient-py": by_sseclient, "urllib3": by_urllib3, "httpx": by_httpx}[client]():
         say(each)
