@@ -94,6 +94,9 @@ bool http_head_is_type(const struct http_head *head, const char *name, const cha
 bool http_head_copy(const struct http_head *head, const char *name, char *buf, size_t size);
 /** Whether the connection stays open for another request. */
 bool http_head_keeps_alive(const struct http_head *head);
+struct buffer;
+/** Appends the Date field of an answer, with its CRLF (RFC 9110, section 6.6.1). */
+void http_append_date(struct buffer *out, int64_t now_ms);
 /**
  * Decodes %XX (and, if `is_query`, + as a blank) and NUL-terminates the result. Returns its length,
  * or -1 if an escape is malformed or encodes NUL, or the result does not fit.

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static const char *status_text(unsigned status)
 {
@@ -87,22 +86,13 @@ static const char *resource_policy(const struct conn *conn)
 }
 
 /**
- * Writes the status line and what every answer has. With a clock, an origin server says when it
- * answered (RFC 9110, section 6.6.1); what another node has answered has that node's time.
+ * Writes the status line and what every answer has; what another node has answered has that node's
+ * time.
  */
 static void begin_head(struct conn *conn, unsigned status, struct buffer *out)
 {
-	static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-	static const char months[][4] = {
-		"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-	time_t now = (time_t)(clock_now_ms(conn->server->clock) / 1000);
-	struct tm tm = {0};
 	buffer_printf(out, "HTTP/1.1 %u %s\r\nserver: holdfast\r\n", status, status_text(status));
-	if (gmtime_r(&now, &tm)) {
-		buffer_printf(out, "date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n",
-			days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon], tm.tm_year + 1900,
-			tm.tm_hour, tm.tm_min, tm.tm_sec);
-	}
+	http_append_date(out, clock_now_ms(conn->server->clock));
 	buffer_append_str(out, BROWSER_RULES);
 	buffer_append_str(out, resource_policy(conn));
 }

@@ -5,6 +5,7 @@
 
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
+#include "holdfast/http_head.h"
 #include "holdfast/send_pool.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Up to this size lws sends a write as it is; it would copy a larger one first. */
@@ -130,12 +132,15 @@ static int write_tls(struct sock *sock, const char *bytes, size_t len)
 /** Answers plain HTTP on a TLS port; a browser shows the message. */
 static void answer_http(struct sock *sock)
 {
-	static const char answer[] =
-		"HTTP/1.1 400 Bad Request\r\nserver: holdfast\r\n"
+	struct buffer answer = {0};
+	buffer_append_str(&answer, "HTTP/1.1 400 Bad Request\r\nserver: holdfast\r\n");
+	http_append_date(&answer, (int64_t)time(NULL) * 1000);
+	buffer_append_str(&answer,
 		"content-type: application/json\r\ncontent-length: 92\r\nconnection: close\r\n\r\n"
 		"{\"error\":{\"code\":\"bad_request\",\"message\":"
-		"\"this address speaks TLS: use https:// or wss://\"}}";
-	write_raw(sock, answer, sizeof(answer) - 1);
+		"\"this address speaks TLS: use https:// or wss://\"}}");
+	write_raw(sock, answer.data, answer.len);
+	buffer_finish(&answer);
 }
 
 /**

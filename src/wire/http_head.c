@@ -1,9 +1,11 @@
 #include "holdfast/http_head.h"
 
+#include "holdfast/buffer.h"
 #include "holdfast/bytes.h"
 
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 /** Whether `c` can be in a method or field name (RFC 9110, section 5.6.2). */
 static bool is_token(char c)
@@ -481,6 +483,22 @@ unsigned http_head_framing(
 	}
 	ret->body = HTTP_BODY_CHUNKED;
 	return 0;
+}
+
+/* --- answers --- */
+
+void http_append_date(struct buffer *out, int64_t now_ms)
+{
+	static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+	static const char months[][4] = {
+		"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+	time_t now = (time_t)(now_ms / 1000);
+	struct tm tm = {0};
+	if (gmtime_r(&now, &tm)) {
+		buffer_printf(out, "date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n",
+			days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon], tm.tm_year + 1900,
+			tm.tm_hour, tm.tm_min, tm.tm_sec);
+	}
 }
 
 /* --- escapes --- */

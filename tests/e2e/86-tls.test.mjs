@@ -189,6 +189,7 @@ test('who speaks something else is told or dropped, and the others notice nothin
 		const answer = String(await talk(t, server, `${method} / HTTP/1.1\r\nHost: x\r\n\r\n`));
 		const [head, body] = answer.split('\r\n\r\n');
 		assert.match(head, /^HTTP\/1\.1 400 Bad Request\r\n/, method);
+		assert.match(head, /^date: (Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\r$/m, method);
 		assert.match(JSON.parse(body).error.message, /TLS/);
 		assert.equal(Number(/content-length: (\d+)/.exec(head)[1]), body.length);
 	}
