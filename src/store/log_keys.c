@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Names that a running server has replayed wait for the others up to this many bytes. */
+#define REPLAYED_MAX ((size_t)1 << 20)
+
 void log_keys_rest(struct log_keys *keys)
 {
 	name_table_finish(&keys->names);
@@ -37,6 +40,7 @@ void log_keys_finish(struct log_keys *keys)
 {
 	end_waits(keys);
 	log_keys_rest(keys);
+	buffer_finish(&keys->replayed);
 	buffer_finish(&keys->unwritten);
 }
 
@@ -61,13 +65,44 @@ void log_keys_add(void *arg, const struct log_name *name)
 static void recover_name(struct session_log *log, const struct log_name *name)
 {
 	struct log_key had;
-	if (!log->store->opening || session_log_find_key(log, name->kind, name->key, &had) != 0 ||
+	struct raw_name raw;
+	if (!log->store->opening && !log->keys.names.slots) {
+		if (log->keys.replayed.len < REPLAYED_MAX) { /* else it is refused, if it is lost */
+			name_line_append(&log->keys.replayed, log->store->ops->facts->name_kinds,
+				name, &raw);
+		}
+		return;
+	}
+	if (session_log_find_key(log, name->kind, name->key, &had) != 0 ||
 		!log->keys.names.missing) {
 		return;
 	}
 	log->keys.names.missing--;
 	log->keys.recovered++;
 	log_keys_add(log, name);
+}
+
+/** The same once the names are in memory, for those that were replayed before. */
+static void recover_replayed(struct session_log *log)
+{
+	struct log_keys *keys = &log->keys;
+	const char *at = keys->replayed.data;
+	const char *end = at + keys->replayed.len;
+	while (at < end && keys->names.missing) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		struct raw_name raw;
+		int r = log_name_scan(log->store->ops->facts, at, (size_t)(newline - at), &raw);
+		assert(r == 0); /* this program made the line */
+		if (!name_table_get(&keys->names, raw.kind, raw.key, raw.key_len)) {
+			name_table_put(&keys->names, &raw);
+			buffer_append(&keys->unwritten, at, (size_t)(newline + 1 - at));
+			keys->names.missing--;
+			keys->recovered++;
+			log->dirty = true;
+		}
+		at = newline + 1;
+	}
+	buffer_finish(&keys->replayed);
 }
 
 void log_keys_note_replayed(struct session_log *log, uint64_t seq)
@@ -168,10 +203,11 @@ void log_keys_loaded(struct session_log *log, struct name_table *names, int stat
 		log_keys_rest(keys);
 		keys->names = *names;
 		*names = (struct name_table){0};
-		log_keys_tell_missing(log);
 		int r = name_lines_take(log->store->ops->facts, &keys->names, keys->unwritten.data,
 			keys->unwritten.len);
 		assert(r == 0); /* this program made these lines */
+		recover_replayed(log);
+		log_keys_tell_missing(log);
 	} else {
 		diag(DIAG_ERROR, "session %s: the names cannot be read: %s", log->id,
 			strerror(-status));

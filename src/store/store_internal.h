@@ -38,6 +38,7 @@ struct log_keys {
 	uint64_t recovered; /* names whose lines were lost, and that the journal had */
 	/* Recovery: the names of inputs that gave events up to this one are in the file, or replayed. */
 	uint64_t known_to;
+	struct buffer replayed; /* lines of names, until the others are in memory */
 	uint64_t doubtful; /* a repair: names that may have been in records that are gone */
 };
 

@@ -6,10 +6,12 @@ import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, truncateSync, w
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { readMetrics } from '../support/metrics.mjs';
+import { startNodes } from '../support/nodes.mjs';
 import { Postgres } from '../support/postgres.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
 import { assertValid, check } from '../support/schema.mjs';
 import { Server, runToEnd } from '../support/server.mjs';
+import { eventually } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 const path = (id, rest = '') => `/api/sessions/${id}${rest}`;
@@ -265,6 +267,19 @@ test('damaged names in a database', async (t) => {
 	await server.stop();
 	await server.restart();
 	await onlyTheLostAreRefused(t, server);
+});
+
+test('what the records still have of lost names, a running node takes from there, too', async (t) => {
+	const [a, b] = await startNodes(t, postgres, 2, { database: 'taken' });
+	await a.createSession({ id: 's' });
+	await post(a, 's', [note('k1'), note('k2'), usage, input.text('One.\n\n', 'm-1'), input.end()]);
+	await eventually(() => postgres.ask('taken', "SELECT count(*) FROM holdfast_name WHERE lines LIKE '%\"k2\"%'") === '1', 'the names to be saved');
+	await a.kill9();
+	postgres.ask('taken', "UPDATE holdfast_name SET lines = replace(replace(lines, '\"k2\"', '\"k3\"'), '\"u1\"', '\"u2\"')");
+	await eventually(async () => (await b.request('GET', path('s'))).status === 200, 'the other node to take the session');
+	await isKnown(b, [note('k1'), note('k2'), usage]);
+	assert.equal((await post(b, 's', [note('new')])).acks[0].duplicate, false);
+	assert.deepEqual((await b.request('GET', '/readyz')).body, { status: 'ready' });
 });
 
 test('names of events are made again from all events of a database, however many there are', async (t) => {
