@@ -75,13 +75,13 @@ void assert_no_problem(const char *dir)
 	}
 }
 
-int run_quietly(int (*tool)(int argc, char **argv), const char *dir)
+int run_quietly(int (*tool)(int argc, char **argv), const char *dir, const char *option)
 {
 	fflush(stdout);
 	int out = dup(STDOUT_FILENO);
 	int none = open("/dev/null", O_WRONLY);
 	dup2(none, STDOUT_FILENO);
-	int code = tool(1, (char *[]){(char *)dir, NULL});
+	int code = tool(option ? 2 : 1, (char *[]){(char *)dir, (char *)option, NULL});
 	fflush(stdout);
 	dup2(out, STDOUT_FILENO);
 	close(out);

@@ -20,7 +20,10 @@ void assert_clean(const char *dir);
 /** There may be notes. */
 void assert_no_problem(const char *dir);
 
-/** Runs a command of the program on a directory, without its output; returns its exit code. */
-int run_quietly(int (*tool)(int argc, char **argv), const char *dir);
+/**
+ * Runs a command of the program on a directory, with an option (NULL: none), without its output;
+ * returns its exit code.
+ */
+int run_quietly(int (*tool)(int argc, char **argv), const char *dir, const char *option);
 
 #endif

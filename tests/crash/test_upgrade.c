@@ -21,7 +21,7 @@
 
 static int upgrade(const char *dir)
 {
-	return run_quietly(tool_upgrade, dir);
+	return run_quietly(tool_upgrade, dir, NULL);
 }
 
 /** The logs and what is certain of them, of all sessions. */

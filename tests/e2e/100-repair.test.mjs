@@ -34,10 +34,14 @@ async function start(t, id = 'hurt', args = []) {
 		await post(server, id, [{ type: 'x-step', data: { i } }]);
 	}
 	await post(server, id, [input.end()]);
-	// At the end of a turn the log itself is made durable.
-	const meta = join(server.dataDir, 'sessions', id, 'metadata.json');
-	await eventually(() => existsSync(meta) && JSON.parse(readFileSync(meta)).max_seq === COUNT);
+	await untilInLog(server, id, COUNT);
 	return server;
+}
+
+/** At the end of a turn the log itself is made durable. */
+async function untilInLog(server, id, seq) {
+	const meta = join(server.dataDir, 'sessions', id, 'metadata.json');
+	await eventually(() => existsSync(meta) && JSON.parse(readFileSync(meta)).max_seq === seq);
 }
 
 const logOf = (server, id) => join(server.dataDir, 'sessions', id, 'events.jsonl');
@@ -195,6 +199,7 @@ test('a journal that does not tell whom its damage concerns: the server says wha
 	const server = await start(t);
 	await post(server, 'hurt', [input.text('One.\n\n'), input.end()]);
 	const { events: whole, epoch } = await events(server, 'hurt');
+	await untilInLog(server, 'hurt', whole.length); // and so are all keys: there were none
 	await server.kill9();
 	const journal = join(server.dataDir, 'journal');
 	const segment = join(journal, readdirSync(journal).sort().at(-1));
