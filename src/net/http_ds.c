@@ -387,6 +387,7 @@ static void handle_closed(struct conn *conn)
 static const struct conn_ops ds_conn_ops = {
 	.writable = handle_writable,
 	.closed = handle_closed,
+	.tell = sse_drop_frame,
 };
 
 /* --- opening --- */

@@ -184,18 +184,10 @@ static void handle_closed(struct conn *conn)
 	free(reader);
 }
 
-/**
- * Drops the frames that are meant for every socket: a reader of a raw stream needs none of them.
- */
-static void tell(struct conn *conn, struct frame *frame)
-{
-	frame_unref(frame);
-}
-
 static const struct conn_ops raw_conn_ops = {
 	.writable = handle_writable,
 	.closed = handle_closed,
-	.tell = tell,
+	.tell = sse_drop_frame,
 };
 
 void raw_open_sse(struct conn *conn, const char *name, const struct raw_offset *offset,

@@ -425,6 +425,11 @@ void sse_write(struct conn *conn, struct frame *frame);
 int64_t sse_spread(int64_t ms);
 /** Tells the client to wait sse_spread(ms) before it reconnects. */
 void sse_say_retry(struct conn *conn, int64_t ms);
+/**
+ * conn_ops.tell of streams of another protocol: drops a frame that is meant for every socket, such
+ * as `draining`.
+ */
+void sse_drop_frame(struct conn *conn, struct frame *frame);
 /** Ends the stream in order. */
 void sse_end(struct conn *conn);
 /** Sends a comment when one is due, and closes the connection of a dead peer. Once a second. */

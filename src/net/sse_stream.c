@@ -139,6 +139,12 @@ void sse_say_retry(struct conn *conn, int64_t ms)
 	write_own(conn, sse_retry(sse_spread(ms)));
 }
 
+void sse_drop_frame(struct conn *conn, struct frame *frame)
+{
+	(void)conn;
+	frame_unref(frame);
+}
+
 void sse_begin(struct conn *conn, bool packs, bool is_chunked)
 {
 	struct sse_stream *sse = xcalloc(1, sizeof(*sse));

@@ -17,7 +17,7 @@ import { RawSocket, head } from '../support/raw_socket.mjs';
 import { Server, scratchDir } from '../support/server.mjs';
 import { EventParser } from '../support/sse.mjs';
 import { bearer, claims, makeToken, ownToken, secretOf } from '../support/tokens.mjs';
-import { Waiters, defer, eventually } from '../support/wait.mjs';
+import { Waiters, defer, eventually, within } from '../support/wait.mjs';
 
 const LIVE = ['sse', 'long-poll'];
 const MODES = [...LIVE, false];
@@ -249,7 +249,7 @@ test('server-sent events: after each data comes a control; a log without events 
 	const { body, headers } = await fetch(`${server.url}/ds/sessions/s?offset=-1&live=sse`, { headers: bearer(server.token), signal: abort.signal });
 	assert.equal(headers.get('content-type'), 'text/event-stream');
 	const parser = new EventParser(({ type, data }) => seen.push([type, JSON.parse(data)]));
-	(async () => {
+	const ended = (async () => {
 		for await (const bytes of body) {
 			parser.push(bytes);
 			waiters.wake();
@@ -263,6 +263,9 @@ test('server-sent events: after each data comes a control; a log without events 
 	assert.deepEqual(seen[1][1], await logOf(server));
 	assert.deepEqual([seen[0], seen[2]].map(([, { streamNextOffset: next, upToDate }]) => [next, upToDate]), [[offsetOf(epoch, 0), true], [offsetOf(epoch, 2), true]]);
 	assert.ok(seen.every(([type, data]) => type === 'data' || /^[0-9]+$/.test(data.streamCursor)));
+	await server.stop();
+	await within(ended, 20_000, () => 'the end of the stream');
+	assert.equal(seen.length, 3, `what other clients are told of the end is not of this protocol: ${JSON.stringify(seen[3])}`);
 });
 
 test('hostile requests are refused, each with words', async (t) => {
