@@ -183,8 +183,8 @@ static void spoil_file(const struct point *p, const char *path, size_t at, enum 
 	snprintf(what, sizeof(what), "%s, damage %d at byte %zu", path, damage, at);
 	int code = repair(dir);
 	if (code == 1 && strncmp(path, "journal/", 8) == 0) {
-		/* Events are in the log whose records are gone: the keys of their inputs may be, too. */
-		assert_int_equal(run_quietly(tool_repair, dir, "--forget-keys"), 1);
+		/* Records are gone; if the log has their events, keys of theirs may be gone, too. */
+		assert_true(run_quietly(tool_repair, dir, "--forget-keys") <= 1);
 		code = repair(dir);
 	}
 	if (code != 0) {
