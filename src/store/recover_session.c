@@ -106,7 +106,7 @@ static bool is_to_repair(const struct session_log *log)
 	return repair && (!repair->only || strcmp(repair->only, log->id) == 0);
 }
 
-/** Like check_log(), for repair: reads the whole log, and accepts a damaged one (log->repair). */
+/** Like check_log(), for repair: reads the whole log, and accepts a damaged one (embedded_log.repair). */
 static int check_or_repair(struct session_log *log, bool is_guessed)
 {
 	int r = repair_look(log, !is_guessed, is_guessed ? "metadata.json is damaged" : NULL);

@@ -23,7 +23,7 @@ struct repair;
 /**
  * Checks every line of a log. `why` (static text) is damage that is known already, or NULL.
  * `has_metadata`: the metadata in `log` is that of the file, not a guess. If the log is damaged,
- * its readable events are taken and log->repair is set. Returns 0 or a negative errno.
+ * its readable events are taken and embedded_log.repair is set. Returns 0 or a negative errno.
  */
 int repair_look(struct session_log *log, bool has_metadata, const char *why);
 /** Takes an event that replay of the journal has reproduced, to fill a gap. */
