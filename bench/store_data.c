@@ -2,7 +2,7 @@
 
 #include "tool.h"
 
-#include "holdfast/disk.h"
+#include "core/store/embedded/disk.h"
 #include "holdfast/session.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "tool.h"
 
 #include "holdfast/block_scanner.h"
-#include "holdfast/inline_guard.h"
+#include "core/stream/inline_guard.h"
 #include "holdfast/markdown_html.h"
 #include "holdfast/stream_buffer.h"
 

@@ -1,6 +1,6 @@
 /*
  * The store: makes inputs durable and keeps the events of all sessions. This is its only interface
- * for the rest of the program; the seam for storage engines is src/store/engine.h. The embedded
+ * for the rest of the program; the seam for storage engines is src/core/store/engine.h. The embedded
  * engine keeps one journal (the inputs of all sessions, one fdatasync per batch) and a log for each
  * session (its events, one per line). proto/store-format.md describes the formats.
  *

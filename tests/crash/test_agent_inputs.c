@@ -2,7 +2,7 @@
  * What an agent says is stored once, whichever of the batches it is in fails: an agent cannot be
  * told, so what is lost is given again, and what is not lost must not be.
  */
-#include "agent_inputs.h"
+#include "agents/host/agent_inputs.h"
 #include "fault_disk.h"
 #include "stage.h"
 

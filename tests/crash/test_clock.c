@@ -3,8 +3,8 @@
  * for it, no ts goes back, and nothing is pruned that is young.
  */
 #include "reading.h"
-#include "session_internal.h"
-#include "store_internal.h"
+#include "core/session/session_internal.h"
+#include "core/store/store_internal.h"
 
 #include "holdfast/sealed_line.h"
 

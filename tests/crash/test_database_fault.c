@@ -6,8 +6,8 @@
 #include "part.h"
 #include "postgres.h"
 #include "postgres_proxy.h"
-#include "session_internal.h"
-#include "store_internal.h"
+#include "core/session/session_internal.h"
+#include "core/store/store_internal.h"
 #include "storm.h"
 
 #include "holdfast/diag.h"

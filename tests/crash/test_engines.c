@@ -1,11 +1,11 @@
 /* What every engine of the store promises, and each of ours keeps: the same cases on both. */
-#include "engine.h"
+#include "core/store/engine.h"
 #include "fault_disk.h"
 #include "memory_engine.h"
-#include "pg.h"
+#include "engines/postgres/pg.h"
 #include "postgres.h"
 #include "rig.h"
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 
 #include "holdfast/diag.h"
 

@@ -2,10 +2,10 @@
  * Names that inputs give (keys, message ids, runs): refused with their input, found again after
  * crashes, each once, and as far as can be when their file is damaged.
  */
-#include "embedded.h"
+#include "core/store/embedded/embedded.h"
 #include "fault_disk.h"
 #include "point.h"
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 
 #include "holdfast/intake.h"
 

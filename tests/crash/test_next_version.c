@@ -4,7 +4,7 @@
  * tests/fixtures/data-later, which this program refuses (tests/e2e).
  */
 #include "rig.h"
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 
 #include <dirent.h>
 #include <setjmp.h>

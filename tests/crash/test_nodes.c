@@ -5,7 +5,7 @@
  */
 #include "postgres.h"
 #include "rig.h"
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 
 #include "holdfast/diag.h"
 

@@ -6,7 +6,7 @@
 #include "fault_disk.h"
 #include "part.h"
 #include "point.h"
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 #include "storm.h"
 
 #include "holdfast/diag.h"

@@ -2,15 +2,15 @@
  * Retention: events leave a log from its front, by number or by age, and nothing else changes: no
  * number, no name, no event that stays. A client whose position was pruned hears so.
  */
-#include "embedded.h"
+#include "core/store/embedded/embedded.h"
 #include "point.h"
 #include "reading.h"
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 
 #include "fake_socket.h"
 
 #include "holdfast/diag.h"
-#include "holdfast/disk.h"
+#include "core/store/embedded/disk.h"
 #include "holdfast/observer.h"
 #include "holdfast/store_check.h"
 

@@ -6,7 +6,7 @@
 #include "point.h"
 #include "power_disk.h"
 #include "reading.h"
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 
 #include "holdfast/diag.h"
 

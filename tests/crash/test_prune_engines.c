@@ -4,8 +4,8 @@
  */
 #include "postgres.h"
 #include "reading.h"
-#include "session_internal.h"
-#include "store_internal.h"
+#include "core/session/session_internal.h"
+#include "core/store/store_internal.h"
 
 #include "fake_socket.h"
 

@@ -5,7 +5,7 @@
 #include "rig.h"
 
 #include "holdfast/diag.h"
-#include "holdfast/disk.h"
+#include "core/store/embedded/disk.h"
 #include "holdfast/loop.h"
 #include "holdfast/raw.h"
 

@@ -5,7 +5,7 @@
 #include "point.h"
 
 #include "holdfast/diag.h"
-#include "holdfast/disk.h"
+#include "core/store/embedded/disk.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,13 +2,13 @@
  * The commands that look after a data directory: every changed bit and every cut is found by
  * `holdfast verify`, and `holdfast new-epoch` may be killed before any of its system calls.
  */
-#include "embedded.h"
+#include "core/store/embedded/embedded.h"
 #include "look.h"
 #include "part.h"
 #include "point.h"
 
 #include "holdfast/diag.h"
-#include "holdfast/disk.h"
+#include "core/store/embedded/disk.h"
 #include "holdfast/store_check.h"
 #include "holdfast/tools.h"
 

@@ -2,9 +2,9 @@
  * What a later program wrote: it is refused by name, and nothing is changed, whatever else the data
  * directory holds that a start would put in order.
  */
-#include "embedded.h"
+#include "core/store/embedded/embedded.h"
 #include "point.h"
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/pack.h"

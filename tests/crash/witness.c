@@ -2,7 +2,7 @@
 #include "witness_internal.h"
 
 #include "point.h"
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -3,7 +3,7 @@
 
 #include "point.h"
 #include "reading.h"
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

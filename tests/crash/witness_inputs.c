@@ -1,7 +1,7 @@
 /* What a witness puts into the sessions of a rig, and notes about it. */
 #include "witness_internal.h"
 
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Idempotency keys, as the witness gives them: every input has one, named for its state. */
 #include "point.h"
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 #include "witness.h"
 
 #include <setjmp.h>

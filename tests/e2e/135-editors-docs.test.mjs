@@ -56,9 +56,9 @@ for (const [name, { command, args, env }] of Object.entries(commands())) {
 }
 
 test('the table of methods has every method that the server takes and sends, each with a test that there is', () => {
-	const source = read('src/wire/editor_request.c');
+	const source = read('src/doors/acp/editor_request.c');
 	const taken = [...source.matchAll(/^\t\{"([$\w/]+)", EDITOR_/gm)].map(([, name]) => name);
-	const sent = ['src/wire/editor_view.c', 'src/wire/editor_questions.c'].flatMap((file) => [...read(file).matchAll(/(?:\\"method\\":\\"|\? "|: ")([$a-z]+\/[a-z_]+)/g)].map(([, name]) => name));
+	const sent = ['src/doors/acp/editor_view.c', 'src/doors/acp/editor_questions.c'].flatMap((file) => [...read(file).matchAll(/(?:\\"method\\":\\"|\? "|: ")([$a-z]+\/[a-z_]+)/g)].map(([, name]) => name));
 	const [, table] = /^## Methods\n([\s\S]*?)^## /m.exec(docs);
 	const rows = table.split('\n').filter((line) => line.startsWith('| `'));
 	const told = rows.flatMap((row) => [...row.split('|')[1].matchAll(/`([^`]+)`/g)].map(([, name]) => name));

@@ -4,8 +4,8 @@
  */
 #include "fuzz.h"
 
-#include "../../src/acp/acp_updates.h"
-#include "../../src/workspace/workspace_internal.h"
+#include "agents/acp/acp_updates.h"
+#include "agents/workspace/workspace_internal.h"
 #include "holdfast/diag.h"
 #include "holdfast/json_lines.h"
 #include "holdfast/utf8.h"

@@ -7,8 +7,8 @@
 
 #include "output.h"
 
-#include "holdfast/ai_request.h"
-#include "holdfast/ai_turn.h"
+#include "doors/ai/ai_request.h"
+#include "doors/ai/ai_turn.h"
 #include "holdfast/json_span.h"
 
 #define TOOLS_MAX 64

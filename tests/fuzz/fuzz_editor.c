@@ -6,8 +6,8 @@
 
 #include "output.h"
 
-#include "holdfast/editor_request.h"
-#include "holdfast/editor_view.h"
+#include "doors/acp/editor_request.h"
+#include "doors/acp/editor_view.h"
 
 #define ASKED_MAX 256
 

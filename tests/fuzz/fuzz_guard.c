@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "holdfast/inline_guard.h"
+#include "core/stream/inline_guard.h"
 #include "holdfast/markdown_html.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

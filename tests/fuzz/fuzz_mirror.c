@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "holdfast/mirror.h"
+#include "nodes/mirror.h"
 #include "holdfast/ws_frame.h"
 
 #define MESSAGE_MAX 1024 /* of any bytes, so that a few are too many */

@@ -6,7 +6,7 @@
 #include "fuzz.h"
 
 #include "holdfast/json_span.h"
-#include "holdfast/raw_wire.h"
+#include "doors/durable_streams/raw_wire.h"
 #include "holdfast/rfc3339.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "holdfast/ds.h"
+#include "doors/durable_streams/ds.h"
 #include "holdfast/sse.h"
 
 #include <zlib.h>

@@ -1,11 +1,11 @@
 /*
- * TLS as strangers speak it (src/net/tls.c). The first number of the plan says what the text is: bytes as they come from the wire, or
+ * TLS as strangers speak it (src/server/tls/tls.c). The first number of the plan says what the text is: bytes as they come from the wire, or
  * (odd) what an honest client sends behind its handshake, cut into records and pieces, with a byte spoiled on the way. Nobody gets
  * through without a handshake, and what comes through is what was sent, up to what was spoiled.
  */
 #include "fuzz.h"
 
-#include "../../src/net/tls.h"
+#include "server/tls/tls.h"
 
 #include "holdfast/diag.h"
 

@@ -9,7 +9,7 @@
 #include "holdfast/access.h"
 #include "holdfast/diag.h"
 #include "holdfast/sealed_line.h"
-#include "holdfast/token_key.h"
+#include "core/access/token_key.h"
 
 #include <ftw.h>
 #include <openssl/evp.h>

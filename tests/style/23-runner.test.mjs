@@ -32,21 +32,21 @@ test('a change runs the tests of its wing, and a part of each if core or server 
 	const touched = (...changed) => touchedBy(changed, tests, sources);
 	const ofWing = (wing) => tests.filter((file) => wingOf(file).includes(wing));
 	const style = tests.filter((file) => file.startsWith('style/'));
-	for (const path of ['src/net/ws_tap.c', 'src/net/node_socket.c', 'src/store/pg_take.c']) {
+	for (const path of ['src/nodes/ws_tap.c', 'src/nodes/node_socket.c', 'src/engines/postgres/pg_take.c']) {
 		assert.deepEqual(touched(path), { wings: ['nodes'], files: [...ofWing('nodes'), ...style] }, path);
 	}
-	assert.deepEqual(touched('include/holdfast/acp_agent.h').wings, ['agents'], 'a header is where its file is');
+	assert.deepEqual(touched('src/agents/acp/acp_agent.h').wings, ['agents'], 'a header is where its file is');
 	assert.deepEqual(touched('web/page/app.js'), { wings: ['page'], files: tests.filter((file) => [...ofWing('page'), ...style].includes(file)) });
 	assert.deepEqual(touched('bench/README.md').files, style);
-	for (const path of ['src/store/journal.c', 'src/net/conn.c', 'tests/support/server.mjs', 'a/file/of/a/folder/that/is/new.c']) {
+	for (const path of ['src/core/store/embedded/journal.c', 'src/server/connection/conn.c', 'tests/support/server.mjs', 'a/file/of/a/folder/that/is/new.c']) {
 		const { wings, files } = touched(path);
 		assert.ok(wings.length === 1 && files.length < tests.length / 2, path);
 		ofWing(wings[0]).forEach((file) => assert.ok(files.includes(file), `${path}: ${file}`));
 		Object.keys(WINGS).forEach((wing) => assert.ok(files.some((file) => wingOf(file).includes(wing)), `${path}: nothing of ${wing}`));
 	}
 	// What lies in the server for another wing runs that wing's tests, too.
-	for (const [path, file] of [['src/net/http_push.c', '91-push'], ['src/access/subscriptions.c', '91-push'], ['src/net/http_search.c', '59-search'], ['src/net/http_blob.c', '92-blobs'], ['src/net/http_queue.c', '43-queue'],
-		['src/net/http_complete.c', '97-files'], ['src/net/conn_wait.c', '54-in-doubt'], ['src/net/append.c', '36-producers'], ['src/wire/raw_wire.c', '115-durable-streams-write'], ['src/wire/mirror.c', '133-node-mirrors'], ['src/wire/json_lines.c', '205-framing']]) {
+	for (const [path, file] of [['src/notify/push/http_push.c', '91-push'], ['src/core/access/subscriptions.c', '91-push'], ['src/server/routes/http_search.c', '59-search'], ['src/server/routes/http_blob.c', '92-blobs'], ['src/server/http/http_queue.c', '43-queue'],
+		['src/server/routes/http_complete.c', '97-files'], ['src/server/connection/conn_wait.c', '54-in-doubt'], ['src/server/routes/append.c', '36-producers'], ['src/doors/durable_streams/raw_wire.c', '115-durable-streams-write'], ['src/nodes/mirror.c', '133-node-mirrors'], ['src/core/json/json_lines.c', '205-framing']]) {
 		assert.ok(touched(path).files.includes(`e2e/${file}.test.mjs`), `${path}: ${file}`);
 	}
 	assert.deepEqual(touched('tests/e2e/91-push.test.mjs').files, ['e2e/91-push.test.mjs', ...style]);

@@ -1,4 +1,4 @@
-// The seam of the store (src/store/engine.h): what is above it knows no engine but by the table, and what one engine needs is in its own structs.
+// The seam of the store (src/core/store/engine.h): what is above it knows no engine but by the table, and what one engine needs is in its own structs.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -10,7 +10,7 @@ import { filesIn, root } from './files.mjs';
 /** Words of doors, nodes, agents and what is told to others. None is a part of a name in the files below. */
 const OTHERS = ['acp', 'agent', 'agents', 'ai', 'ds', 'editor', 'forward', 'mirror', 'mirrors', 'node', 'nodes', 'push', 'raw', 'tap', 'viewer', 'webhook', 'webhooks'];
 
-/** They reach a door by its operations (src/net/door.h). Add a file when it has become clean. */
+/** They reach a door by its operations (include/holdfast/door.h). Add a file when it has become clean. */
 const CLEAN = ['absent.c', 'append.c', 'auth.c', 'client.c', 'conn.c', 'conn_wait.c', 'http_admit.c', 'http_answer.c', 'http_events.c', 'http_request.c', 'http_sse.c', 'http_stream.c', 'query.c', 'rate.c', 'refuse_later.c', 'room.c', 'route.c', 'sending.c', 'sse_stream.c', 'trace.c', 'ws_feed.c', 'ws_handshake.c', 'ws_producer.c', 'ws_socket.c'];
 
 /** Facts of a connection and of a route: the listener for other nodes. */

@@ -1,4 +1,4 @@
-// The route of a request is looked up once (src/net/route.c): no other file asks its path again.
+// The route of a request is looked up once (src/server/http/route.c): no other file asks its path again.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ test('only a few files read the path of a request', () => {
 });
 
 test('the routes of a door are named by its own file and by the list of tables', () => {
-	const text = readFileSync(join(root, 'src/net/routes.h'), 'utf8');
+	const text = readFileSync(join(root, 'src/server/relay/routes.h'), 'utf8');
 	const tables = [...text.matchAll(/^extern const struct route (\w+)\[\]; \/\* (\w+\.c) \*\/$/gm)];
 	assert.ok(tables.length > 10, 'the tables were found');
 	for (const [, name, owner] of tables) {

@@ -4,7 +4,7 @@
 
 #include "memory_engine.h"
 
-#include "store_internal.h"
+#include "core/store/store_internal.h"
 
 struct kept {
 	struct list link;

@@ -1,6 +1,6 @@
 #include "output.h"
 
-#include "holdfast/editor_view.h"
+#include "doors/acp/editor_view.h"
 #include "holdfast/requests.h"
 
 #include <jansson.h>

@@ -1,8 +1,8 @@
 #include "rig.h"
 
-#include "embedded.h"
+#include "core/store/embedded/embedded.h"
 #include "memory_engine.h"
-#include "session_internal.h"
+#include "core/session/session_internal.h"
 #include "holdfast/session_elsewhere.h"
 #include "holdfast/store_postgres.h"
 

@@ -5,7 +5,7 @@
 #ifndef HOLDFAST_ACP_AGENT_FIXTURE_H
 #define HOLDFAST_ACP_AGENT_FIXTURE_H
 
-#include "holdfast/acp_agent.h"
+#include "agents/acp/acp_agent.h"
 #include "holdfast/agent_files.h"
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"

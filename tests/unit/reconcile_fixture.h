@@ -5,8 +5,8 @@
 #ifndef HOLDFAST_RECONCILE_FIXTURE_H
 #define HOLDFAST_RECONCILE_FIXTURE_H
 
-#include "../../src/acp/acp_internal.h"
-#include "../../src/reconcile/logged.h"
+#include "agents/acp/acp_internal.h"
+#include "agents/reconcile/logged.h"
 #include "holdfast/utf8.h"
 
 #include <setjmp.h>

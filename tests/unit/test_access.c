@@ -1,5 +1,5 @@
 /* Tokens: which get in, also after a start and a revocation. */
-#include "holdfast/token_key.h"
+#include "core/access/token_key.h"
 
 #include "access_fixture.h"
 

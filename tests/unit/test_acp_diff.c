@@ -1,5 +1,5 @@
 /* The diff of a write: applied to the old text it gives the new one, and people can read it. */
-#include "../../src/workspace/workspace_internal.h"
+#include "agents/workspace/workspace_internal.h"
 
 #include "random.h"
 

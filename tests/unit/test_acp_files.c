@@ -1,7 +1,7 @@
 /* fs/read_text_file and fs/write_text_file, asked by an agent, in a directory of their own. */
 #include "acp_agent_fixture.h"
 
-#include "../../src/workspace/workspace_internal.h"
+#include "agents/workspace/workspace_internal.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

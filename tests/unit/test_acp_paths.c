@@ -2,7 +2,7 @@
  * Where the paths that an agent names can lead: each way out of its directory, with the kernel's
  * openat2 and without it, also while somebody swaps what lies on the path.
  */
-#include "../../src/workspace/workspace_internal.h"
+#include "agents/workspace/workspace_internal.h"
 #include "holdfast/beneath.h"
 
 #include <errno.h>

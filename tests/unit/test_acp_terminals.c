@@ -1,7 +1,7 @@
 /* terminal/… asked by an agent: real commands, their output and their end. */
 #include "acp_agent_fixture.h"
 
-#include "../../src/workspace/workspace_internal.h"
+#include "agents/workspace/workspace_internal.h"
 
 #include <errno.h>
 

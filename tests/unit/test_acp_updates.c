@@ -1,5 +1,5 @@
 /* Lines, JSON-RPC parsing and the translation of updates: bytes in, calls out, no process. */
-#include "../../src/acp/acp_updates.h"
+#include "agents/acp/acp_updates.h"
 #include "holdfast/diag.h"
 #include "holdfast/json_rpc.h"
 #include "holdfast/utf8.h"

@@ -1,5 +1,5 @@
 /* Turns of the AI SDK at the same place: what one has made is what another one would have made. */
-#include "holdfast/ai_turn.h"
+#include "doors/ai/ai_turn.h"
 
 #include "output.h"
 

@@ -1,4 +1,4 @@
-#include "../../src/tools/attach_internal.h"
+#include "cli/attach_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * Whether the server finds a control group to divide, in a faked hierarchy: a folder with the files
  * that the kernel would show.
  */
-#include "../../src/process/process_internal.h"
+#include "agents/process/process_internal.h"
 
 #include "holdfast/cgroup.h"
 

@@ -1,5 +1,5 @@
 /* Until when a guard leaves its agent alive: what the server says later counts, and silence does not. */
-#include "../../src/process/process_internal.h"
+#include "agents/process/process_internal.h"
 
 #include <poll.h>
 #include <setjmp.h>

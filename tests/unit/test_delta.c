@@ -1,5 +1,5 @@
 /* Bytes as their difference from others. */
-#include "holdfast/delta.h"
+#include "core/base/delta.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* What has come from a process, and what it uses. */
-#include "../../src/process/process_internal.h"
+#include "agents/process/process_internal.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -3,8 +3,8 @@
  * they translate, and what came out of it, from several positions and for several tokens. With
  * HOLDFAST_GOLDEN=write the files are written anew.
  */
-#include "holdfast/ai_turn.h"
-#include "holdfast/editor_view.h"
+#include "doors/ai/ai_turn.h"
+#include "doors/acp/editor_view.h"
 
 #include "output.h"
 #include "play.h"

@@ -1,5 +1,5 @@
 /* What an editor that waits is told, and when. */
-#include "holdfast/editor_view.h"
+#include "doors/acp/editor_view.h"
 
 #include "output.h"
 

@@ -3,7 +3,7 @@
  * fails, once and from then on: the agent hears why or has what it asked for, the file is the old
  * one or the new one with the rights it had, and nothing is left open or behind.
  */
-#include "../../src/workspace/workspace_internal.h"
+#include "agents/workspace/workspace_internal.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 #include "corpus.h"
-#include "holdfast/inline_guard.h"
+#include "core/stream/inline_guard.h"
 #include "holdfast/markdown_html.h"
 
 #include <setjmp.h>

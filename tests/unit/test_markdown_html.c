@@ -1,4 +1,4 @@
-#include "holdfast/inline_guard.h"
+#include "core/stream/inline_guard.h"
 #include "holdfast/markdown_html.h"
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "../../src/tools/migrate_access.h"
+#include "admin/migrate_access.h"
 
 #include "holdfast/buffer.h"
 

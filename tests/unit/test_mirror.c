@@ -1,5 +1,5 @@
 /* What nodes say to each other of a session: what is written is read, and nothing else is. */
-#include "holdfast/mirror.h"
+#include "nodes/mirror.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Names that stand for several addresses, and names that are not found: those of listeners, and of other nodes. */
-#include "../../src/net/listen.h"
-#include "../../src/net/node_internal.h"
+#include "server/listen/listen.h"
+#include "nodes/node_internal.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -1,5 +1,5 @@
 /* What one node says to another of who asks: it counts as it was signed, for its request and for half a minute. */
-#include "holdfast/node_identity.h"
+#include "nodes/node_identity.h"
 
 #include "holdfast/hide.h"
 

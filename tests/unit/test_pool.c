@@ -1,4 +1,4 @@
-#include "holdfast/pool.h"
+#include "core/base/pool.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

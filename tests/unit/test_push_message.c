@@ -1,6 +1,6 @@
 /* Web Push messages: the example of RFC 8291, and the proof of RFC 8292. */
 #include "holdfast/base64url.h"
-#include "holdfast/push_message.h"
+#include "notify/push/push_message.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* The queue of push messages: its order, and one message for each login and session. */
-#include "../../src/push/push_queue.h"
+#include "notify/push/push_queue.h"
 
 #include "holdfast/buffer.h"
 

@@ -1,5 +1,5 @@
 /* Where push messages may go: hosts, URLs and addresses. */
-#include "../../src/push/push_internal.h"
+#include "notify/push/push_internal.h"
 
 #include <errno.h>
 #include <setjmp.h>

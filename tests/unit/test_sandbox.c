@@ -2,7 +2,7 @@
  * What a sandbox lets through, with each version of Landlock up to the kernel's: each in a process
  * of its own, because there is no way out. A kernel without Landlock is told of, and refused.
  */
-#include "../../src/process/process_internal.h"
+#include "agents/process/process_internal.h"
 
 #include "holdfast/sandbox.h"
 

@@ -2,7 +2,7 @@
  * The spawner, as a server that was taken over would speak to it: it starts what it was made for and
  * nothing else.
  */
-#include "../../src/process/process_internal.h"
+#include "agents/process/process_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Frames as events of a stream, positions, and streams that are packed in pieces. */
 #include "holdfast/deflate.h"
-#include "holdfast/ds.h"
+#include "doors/durable_streams/ds.h"
 #include "holdfast/sse.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* What is written later, while other threads send it: nothing of a socket that closes is left, nothing is out of order. */
-#include "../../src/net/transport.h"
+#include "server/connection/transport.h"
 
 #include <errno.h>
 #include <fcntl.h>

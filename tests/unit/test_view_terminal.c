@@ -1,4 +1,4 @@
-#include "../../src/tools/view.h"
+#include "cli/view.h"
 
 #include "holdfast/buffer.h"
 

@@ -1,5 +1,5 @@
 /* Webhooks: URLs and their addresses, secrets, ids, what is signed, which events are messages, cursors. */
-#include "../../src/webhook/webhook_internal.h"
+#include "notify/webhook/webhook_internal.h"
 
 #include "rig.h"
 

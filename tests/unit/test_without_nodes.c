@@ -3,8 +3,8 @@
  * every object of the core and of the server but those, so nothing there calls up to them. Only the
  * relay and the table of routes name them; both are left out here too.
  */
-#include "../../src/net/http_internal.h"
-#include "../../src/net/routes.h"
+#include "server/http/http_internal.h"
+#include "server/relay/routes.h"
 
 #include "holdfast/access.h"
 #include "holdfast/agent_host.h"

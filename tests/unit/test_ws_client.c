@@ -1,4 +1,4 @@
-#include "../../src/tools/ws_client.h"
+#include "cli/ws_client.h"
 
 #include <errno.h>
 #include <openssl/evp.h>

@@ -1,0 +1,26 @@
+/* The tables of routes (door.h), each of which ends with a row without a path. */
+#ifndef HOLDFAST_NET_ROUTES_H
+#define HOLDFAST_NET_ROUTES_H
+
+#include "holdfast/door.h"
+
+extern const struct route session_routes[]; /* http_api.c */
+extern const struct route observer_routes[]; /* ws_observer.c */
+extern const struct route producer_routes[]; /* ws_producer.c */
+extern const struct route feed_routes[]; /* ws_feed.c */
+extern const struct route blob_routes[]; /* http_blob.c */
+extern const struct route queue_routes[]; /* http_queue.c */
+extern const struct route login_routes[]; /* http_login.c */
+extern const struct route metrics_routes[]; /* http_metrics.c */
+extern const struct route agent_routes[]; /* http_create.c */
+extern const struct route completion_routes[]; /* http_complete.c */
+extern const struct route push_routes[]; /* http_push.c */
+extern const struct route ai_routes[]; /* ai.c */
+extern const struct route editor_routes[]; /* editor.c */
+extern const struct route ds_routes[]; /* http_ds.c */
+extern const struct route raw_routes[]; /* http_raw.c */
+extern const struct route tap_routes[]; /* ws_tap.c */
+/** All of them, in the order in which they are searched; ends with NULL. */
+extern const struct route *const all_routes[];
+
+#endif
