@@ -1,5 +1,5 @@
 // What the metrics cost where it counts: of the instructions that the server spends on appends and their deliveries, those that count
-// them, by valgrind's callgrind. That is the code of src/metrics, what of include/holdfast/metrics.h the compiler put into other
+// them, by valgrind's callgrind. That is the code of src/core/metrics, what of include/holdfast/metrics.h the compiler put into other
 // functions, and the looks at the clock that are there for histograms. One producer, one event in flight; the difference between two
 // runs of other lengths leaves out the start and the end (callgrind.mjs).
 //

@@ -15,6 +15,8 @@
 
 /* 2^53 - 1, the largest whole number that every JSON reader keeps exact (JavaScript's safe ones). */
 #define JSON_SAFE_MAX INT64_C(9007199254740991)
+/* How deep JSON from outside may nest: a parser recurses as deep. */
+#define JSON_DEPTH_MAX 64
 
 /** The numbers whose spelling differs from the canonical one, with references to their json_t. */
 struct json_numbers;
@@ -50,5 +52,12 @@ char *json_text(const json_t *value, const struct json_numbers *numbers);
 bool json_whole(const json_t *value, json_int_t *ret);
 /** Gets a member that is an integer of 0 or more; false, with 0 or a wrong value, if it is not. */
 bool json_take_number(const json_t *json, const char *name, uint64_t *ret);
+/**
+ * Returns the length of the first array or object in `text`, with what is in front of it; 0 if its
+ * end is missing. Sets `ret_deepest` to how deep it nests.
+ */
+size_t json_nesting(const char *text, size_t len, int *ret_deepest);
+/** Whether that is deeper than JSON_DEPTH_MAX; a parser would recurse as deep. */
+bool json_is_deep(const char *text, size_t len);
 
 #endif

@@ -213,15 +213,6 @@ int labels_request_parse(const char *text, size_t len, const struct limits *limi
 int json_check_names(
 	const json_t *object, const char *what, const char *const names[], struct refusal *refusal);
 
-#define JSON_DEPTH_MAX 64
-
-/**
- * Returns the length of the first array or object in `text`, with what is in front of it; 0 if its
- * end is missing. Sets `ret_deepest` to how deep it nests.
- */
-size_t json_nesting(const char *text, size_t len, int *ret_deepest);
-/** Whether that is deeper than JSON_DEPTH_MAX; a parser would recurse as deep. */
-bool json_is_deep(const char *text, size_t len);
 /**
  * Parses untrusted JSON: one value of any kind, valid UTF-8, no NUL in strings, no duplicate
  * members, at most JSON_DEPTH_MAX levels deep. Returns a new reference, or NULL and refuses with

@@ -5,7 +5,7 @@
  * last backup are hard links to those of that backup.
  */
 #include "backup.h"
-#include "cli/tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/access.h"
 #include "holdfast/beneath.h"

@@ -1,5 +1,5 @@
 /* holdfast doctor: checks what a database guarantees that has the sessions, or is to have them. */
-#include "cli/tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"

@@ -2,7 +2,7 @@
 #include "backup.h"
 #include "migrate_access.h"
 #include "offline.h"
-#include "cli/tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/session.h"

@@ -3,7 +3,7 @@
  * give numbers that clients have seen to other events; a new epoch makes clients start over.
  */
 #include "offline.h"
-#include "cli/tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/session.h"

@@ -3,7 +3,7 @@
  * each of them a new epoch.
  */
 #include "offline.h"
-#include "cli/tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/session.h"

@@ -4,7 +4,7 @@
  * for old ones.
  */
 #include "backup.h"
-#include "cli/tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/access.h"
 #include "holdfast/beneath.h"

@@ -4,7 +4,7 @@
  * session's folder gets a new metadata.json, one after the other.
  */
 #include "offline.h"
-#include "cli/tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/session_state.h"

@@ -1,6 +1,6 @@
 /* holdfast verify: prints the findings of src/core/store/embedded/check.c. */
 #include "offline.h"
-#include "cli/tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/session.h"

@@ -3,7 +3,7 @@
  */
 #include "attach_internal.h"
 #include "remote.h"
-#include "tools_internal.h"
+#include "holdfast/command.h"
 #include "ws_client.h"
 
 #include "holdfast/clock.h"

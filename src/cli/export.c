@@ -1,6 +1,6 @@
 /* holdfast export: writes a session's log as JSON lines for programs, or as a transcript. */
 #include "admin/offline.h"
-#include "tools_internal.h"
+#include "holdfast/command.h"
 
 #include "transcript.h"
 

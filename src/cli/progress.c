@@ -1,4 +1,4 @@
-#include "tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/clock.h"
 

@@ -1,6 +1,6 @@
 #include "remote.h"
 
-#include "tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/access.h"
 #include "holdfast/diag.h"

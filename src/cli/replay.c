@@ -2,7 +2,7 @@
  * holdfast replay: plays a recording into a running server as a producer would, at the recorded or
  * another speed.
  */
-#include "tools_internal.h"
+#include "holdfast/command.h"
 
 #include "http.h"
 #include "recording.h"

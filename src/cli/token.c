@@ -1,6 +1,6 @@
 /* holdfast token: issues, lists and revokes tokens. */
 #include "http.h"
-#include "tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/access.h"
 #include "holdfast/buffer.h"

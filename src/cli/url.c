@@ -1,5 +1,5 @@
 /* holdfast url: prints the link that logs a browser in. Also finds the tokens of other commands. */
-#include "tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/access.h"
 #include "holdfast/buffer.h"

@@ -1,6 +1,6 @@
 #include "view.h"
 
-#include "tools_internal.h"
+#include "holdfast/command.h"
 
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"

@@ -3,7 +3,7 @@
  * a script.
  */
 #include "remote.h"
-#include "tools_internal.h"
+#include "holdfast/command.h"
 #include "view.h"
 
 #include "holdfast/diag.h"

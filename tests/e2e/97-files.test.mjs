@@ -26,7 +26,7 @@ const PROJECT = {
 	'src/main.c': '',
 	'src/map/one.c': '',
 	'src/Makefile': '',
-	'src/server/http/http_api.c': '',
+	'src/net/http_api.c': '',
 	'src/net/http_files.c': '',
 	'lib/maps/main.js': '',
 	'lib/domain.c': '',
@@ -70,8 +70,8 @@ test('what is typed finds files there first, then below, then those that have it
 	assert.deepEqual(await list('src/'), ['src/Makefile', 'src/main.c', 'src/map/', 'src/net/', 'src/secret.txt']);
 	assert.deepEqual(await list('src/ma'), ['src/Makefile', 'src/main.c', 'src/map/']);
 	assert.deepEqual(await list('./src/mai'), ['./src/main.c'], 'as it was typed');
-	assert.deepEqual(await list('src/api'), ['src/server/http/http_api.c']);
-	assert.deepEqual(await list('net/ht'), ['src/server/http/http_api.c', 'src/net/http_files.c'], 'from the middle of a path');
+	assert.deepEqual(await list('src/api'), ['src/net/http_api.c']);
+	assert.deepEqual(await list('net/ht'), ['src/net/http_api.c', 'src/net/http_files.c'], 'from the middle of a path');
 	assert.deepEqual(await list('et/ht'), []);
 	assert.deepEqual(await list('docs/'), ['docs/a "quoted" name.md', 'docs/ümlaut ✓.md']);
 	assert.deepEqual(await list('docs/üml'), ['docs/ümlaut ✓.md']);
@@ -90,8 +90,8 @@ test('hidden and ignored files are left out, unless they are named', async (t) =
 	assert.deepEqual(await list('build/main'), ['build/main.o', 'build/deep/main.d']);
 	assert.deepEqual(await list('secret'), ['src/secret.txt'], 'ignored at the top only');
 	assert.deepEqual(await list('src/main'), ['src/main.c']);
-	assert.deepEqual(await list('src/net/'), ['src/server/http/http_api.c'], 'not ignored after all');
-	assert.deepEqual(await list('http'), ['src/server/http/http_api.c']);
+	assert.deepEqual(await list('src/net/'), ['src/net/http_api.c'], 'not ignored after all');
+	assert.deepEqual(await list('http'), ['src/net/http_api.c']);
 });
 
 test('nothing outside of the directory is told, and nothing of the data directory', async (t) => {

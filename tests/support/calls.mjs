@@ -2,28 +2,28 @@
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 
-import { root } from '../style/files.mjs';
+import { filesIn, root } from '../style/files.mjs';
 
 /** The folder of the build that is tested. */
 function buildOf() {
 	return process.env.HOLDFAST_BIN ? dirname(process.env.HOLDFAST_BIN) : join(root, 'build');
 }
 
-/** The objects of a library below a folder of src, by the names of their sources, from there: 'journal.c'. */
-function objectsOf(library, folder) {
-	const place = join(buildOf(), `${library}.p`);
-	const front = `src_${folder.replaceAll('/', '_')}_`;
-	const names = existsSync(place) ? readdirSync(place).filter((name) => name.startsWith(front) && name.endsWith('.c.o')) : [];
-	return new Map(names.map((name) => [name.slice(front.length, -'.o'.length), join(place, name)]));
+/** The objects of the files below some folders of src, by the names of these: 'journal.c'. No two files are called the same there. */
+function objectsOf(folders) {
+	const libraries = readdirSync(buildOf()).filter((name) => /^libholdfast-.*\.a\.p$/.test(name));
+	const sources = filesIn(folders.map((folder) => join('src', folder)), ['.c']);
+	const found = sources.map((file) => [basename(file), libraries.map((name) => join(buildOf(), name, `${file.replaceAll('/', '_')}.o`)).find(existsSync)]);
+	return new Map(found.filter(([, path]) => path));
 }
 
 /** Reads what each object has and lacks: `lacks` maps a file to the files that it needs, and these to the symbols. */
-export function readCalls(library, folder) {
-	const objects = objectsOf(library, folder);
+export function readCalls(...folders) {
+	const objects = objectsOf(folders);
 	if (!objects.size) {
-		throw new Error(`${buildOf()} has no objects of src/${folder}: build holdfast first`);
+		throw new Error(`${buildOf()} has no objects of ${folders.join(', ')}: build holdfast first`);
 	}
 	const files = new Map([...objects].map(([file, path]) => [path, file]));
 	const text = execFileSync('nm', ['-A', ...objects.values()], { encoding: 'utf8', maxBuffer: 1 << 26 });

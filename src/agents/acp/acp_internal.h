@@ -1,5 +1,5 @@
 /*
- * Private to src/acp, the room that speaks ACP with one agent: acp_process.c starts and stops its
+ * Private to src/agents/acp, the room that speaks ACP with one agent: acp_process.c starts and stops its
  * process, acp_session.c talks to it, acp_requests.c handles its requests, acp_resume.c resumes an
  * earlier session, acp_settings.c changes the settings that clients ask for, acp_cut.c joins text, acp_late.c ends the
  * turns that it begins by itself, acp_state.c reports

@@ -1,5 +1,5 @@
 /*
- * Private to src/acp: translates what an agent says from ACP's names to ours. Pure.
+ * Private to src/agents/acp: translates what an agent says from ACP's names to ours. Pure.
  */
 #ifndef HOLDFAST_ACP_UPDATES_H
 #define HOLDFAST_ACP_UPDATES_H

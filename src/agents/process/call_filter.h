@@ -1,5 +1,5 @@
 /*
- * Private to src/process: what the seccomp filters of the server and of agents have in common. They
+ * Private to src/agents/process: what the seccomp filters of the server and of agents have in common. They
  * are made with libseccomp. A filter sees the numbers of a system call and its arguments, not what
  * these point to. SECURITY.md has the table of all calls that were decided on.
  *

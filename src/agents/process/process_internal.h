@@ -1,5 +1,5 @@
 /*
- * Private to src/process: child.c carries the bytes of a process that spawner.c has had started by
+ * Private to src/agents/process: child.c carries the bytes of a process that spawner.c has had started by
  * spawner_process.c; agent_guard.c is the guard between the server and the process; orders.c says
  * what is to be started; cgroup.c and sandbox.c limit and confine what the guard starts; deadline.c
  * says how long it may live; descendants.c finds the descendants of a process; box.c adds up what

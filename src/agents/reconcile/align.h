@@ -1,5 +1,5 @@
 /*
- * Private to src/reconcile: matches an agent's replayed history with a track of the log; both are
+ * Private to src/agents/reconcile: matches an agent's replayed history with a track of the log; both are
  * sequences in the same order (proto/protocol.md#how-a-replay-is-compared). What matches is
  * dropped; parts are left of what does not. Three steps:
  *

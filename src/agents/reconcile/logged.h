@@ -1,5 +1,5 @@
 /*
- * Private to src/reconcile: what the log has of an agent's session, in the form in which it is
+ * Private to src/agents/reconcile: what the log has of an agent's session, in the form in which it is
  * compared with the agent's replay. Texts are compared without white space, and thoughts by their
  * letters and digits alone, because agents replay them in a form of their own.
  */

@@ -1,5 +1,5 @@
 /*
- * Private to src/reconcile: an agent's replayed history, gathered into whole texts, prompts and
+ * Private to src/agents/reconcile: an agent's replayed history, gathered into whole texts, prompts and
  * calls, however it is cut into pieces. "Told" means replayed.
  */
 #ifndef HOLDFAST_RECONCILE_TOLD_H

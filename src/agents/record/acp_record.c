@@ -1,5 +1,5 @@
 /* holdfast acp-record: relays between an ACP client and its agent, and records each line. */
-#include "cli/tools_internal.h"
+#include "holdfast/command.h"
 
 #include "acp_recording.h"
 

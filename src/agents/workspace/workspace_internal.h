@@ -1,5 +1,5 @@
 /*
- * Private to src/workspace, the parts of a workspace: files.c executes one file request (paths.c
+ * Private to src/agents/workspace, the parts of a workspace: files.c executes one file request (paths.c
  * finds the file, diff.c describes the change) in the helper process that file_worker.c manages;
  * terminals.c runs commands, whose output is kept by output.c.
  */

@@ -1,7 +1,6 @@
 #include "holdfast/json_lines.h"
 
 #include "holdfast/json_text.h"
-#include "holdfast/requests.h"
 #include "core/base/terminal_sequence.h"
 
 #include <string.h>

@@ -2,7 +2,6 @@
 
 #include "holdfast/bytes.h"
 #include "holdfast/json_text.h"
-#include "holdfast/requests.h"
 #include "holdfast/utf8.h"
 
 #include <errno.h>

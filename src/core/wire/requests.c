@@ -42,35 +42,6 @@ bool token_is_valid(const char *text, size_t len, size_t max)
 	return true;
 }
 
-size_t json_nesting(const char *text, size_t len, int *ret_deepest)
-{
-	int depth = 0;
-	bool in_string = false;
-	*ret_deepest = 0;
-	for (size_t i = 0; i < len; i++) {
-		char c = text[i];
-		if (in_string) {
-			i += c == '\\';
-			in_string = c != '"';
-		} else if (c == '"') {
-			in_string = true;
-		} else if (c == '{' || c == '[') {
-			depth++;
-			*ret_deepest = depth > *ret_deepest ? depth : *ret_deepest;
-		} else if ((c == '}' || c == ']') && --depth == 0) {
-			return i + 1;
-		}
-	}
-	return 0;
-}
-
-bool json_is_deep(const char *text, size_t len)
-{
-	int deepest;
-	json_nesting(text, len, &deepest);
-	return deepest > JSON_DEPTH_MAX;
-}
-
 json_t *json_parse(
 	const char *text, size_t len, struct json_numbers *numbers, struct refusal *refusal)
 {

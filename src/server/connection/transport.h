@@ -1,6 +1,6 @@
 /*
  * Sockets on libwebsockets (lws). Only transport.c knows it: lws reads, writes and polls raw
- * sockets, and src/wire parses HTTP and WebSocket frames. docs/libwebsockets.md says why, and what
+ * sockets, and src/core/wire parses HTTP and WebSocket frames. docs/libwebsockets.md says why, and what
  * lws is relied on for.
  */
 #ifndef HOLDFAST_TRANSPORT_H

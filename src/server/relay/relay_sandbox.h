@@ -1,4 +1,4 @@
-/* Private to src/relay: sets up the confinement of agents, and of the server itself. */
+/* Private to src/server/relay: sets up the confinement of agents, and of the server itself. */
 #ifndef HOLDFAST_RELAY_SANDBOX_H
 #define HOLDFAST_RELAY_SANDBOX_H
 

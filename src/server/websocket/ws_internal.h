@@ -1,4 +1,4 @@
-/* Private to src/net: what the WebSockets of observers, chats and editors share. */
+/* Private to src/server: what the WebSockets of observers, chats and editors share. */
 #ifndef HOLDFAST_WS_INTERNAL_H
 #define HOLDFAST_WS_INTERNAL_H
 

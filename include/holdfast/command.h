@@ -1,6 +1,6 @@
 /* Shared by the commands: progress, checks and tokens. */
-#ifndef HOLDFAST_TOOLS_INTERNAL_H
-#define HOLDFAST_TOOLS_INTERNAL_H
+#ifndef HOLDFAST_COMMAND_H
+#define HOLDFAST_COMMAND_H
 
 #include "holdfast/options.h"
 #include "holdfast/tools.h"
