@@ -102,7 +102,7 @@ test('the table of doors has every address and every frame of the sources, and t
 	assert.deepEqual(editorMethods().sort(), Object.keys(EDITORS.frames).sort());
 });
 
-test('no address in the code of the net room is outside of the table of doors, and none of the pages', () => {
+test('no address in the code of the wings that serve something is outside of the table of doors, and none of the pages', () => {
 	/* What is below the page's own address: files, open to all; the beginning of most addresses, which is none; and what nodes alone ask each other. */
 	const others = ['/javascript/highlight.js/', '/api', '/api/sessions/{id}/acp'];
 	const paths = [...doors.open, ...[...doors.endpoints, ...doors.sockets].map(({ path }) => path)];

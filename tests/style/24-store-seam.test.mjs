@@ -36,13 +36,13 @@ test('above the seam of the store no engine is called but by the table of its fu
 	for (const file of ['session_log.c', 'store.c', 'log_read.c', 'log_part.c', 'log_keys.c', 'blobs.c', 'renderer.c']) {
 		assert.ok(above.includes(file), `${file} is above the seam`);
 	}
-	const calls = readCalls('core/store', 'engines');
+	const calls = readCalls(['core/store', 'engines']);
 	const wrong = above.flatMap((file) => [...calls.get(file)].filter(([other]) => below.has(other)).flatMap(([other, names]) => names.map((name) => `${file}: ${name} of ${other}`)));
 	assert.deepEqual(wrong, ['store_open.c: store_embedded of embedded.c'], 'the engine of a store that names none');
 });
 
 test('the circles of calls in the store grow no larger', () => {
-	const circles = circlesOf(readCalls('core/store', 'engines'));
+	const circles = circlesOf(readCalls(['core/store', 'engines']));
 	const [largest] = circles;
 	assert.ok(largest.length <= 14, `${largest.length} files call each other: ${largest.join(' ')}`);
 	const shared = circles.find((circle) => circle.includes('session_log.c')) ?? [];

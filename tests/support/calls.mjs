@@ -11,20 +11,24 @@ function buildOf() {
 	return process.env.HOLDFAST_BIN ? dirname(process.env.HOLDFAST_BIN) : join(root, 'build');
 }
 
-/** The objects of the files below some folders of src, by the names of these: 'journal.c'. No two files are called the same there. */
-function objectsOf(folders) {
+/** The objects of the files below some folders of src, by the names of these. */
+function objectsOf(folders, nameOf) {
 	const libraries = readdirSync(buildOf()).filter((name) => /^libholdfast-.*\.a\.p$/.test(name));
 	const sources = filesIn(folders.map((folder) => join('src', folder)), ['.c']);
-	const found = sources.map((file) => [basename(file), libraries.map((name) => join(buildOf(), name, `${file.replaceAll('/', '_')}.o`)).find(existsSync)]);
-	return new Map(found.filter(([, path]) => path));
+	const found = sources.map((file) => [nameOf(file), libraries.map((name) => join(buildOf(), name, `${file.replaceAll('/', '_')}.o`)).find(existsSync)]);
+	const missing = found.filter(([, path]) => !path).map(([file]) => file);
+	if (missing.length > 0 || new Set(found.map(([file]) => file)).size < found.length) {
+		throw new Error(`${buildOf()} has no object of ${missing.join(', ') || 'a file whose name another has'}: build holdfast first`);
+	}
+	return new Map(found);
 }
 
-/** Reads what each object has and lacks: `lacks` maps a file to the files that it needs, and these to the symbols. */
-export function readCalls(...folders) {
-	const objects = objectsOf(folders);
-	if (!objects.size) {
-		throw new Error(`${buildOf()} has no objects of ${folders.join(', ')}: build holdfast first`);
-	}
+/**
+ * Reads what each object below some folders of src has and lacks: maps a file to the files that it needs, and these to the symbols.
+ * `nameOf` makes the name of a file of its path: 'journal.c' of 'src/core/store/embedded/journal.c'. No two may have the same.
+ */
+export function readCalls(folders, nameOf = (file) => basename(file)) {
+	const objects = objectsOf(folders, nameOf);
 	const files = new Map([...objects].map(([file, path]) => [path, file]));
 	const text = execFileSync('nm', ['-A', ...objects.values()], { encoding: 'utf8', maxBuffer: 1 << 26 });
 	const symbols = [...text.matchAll(/^(.+?):\S*\s+([A-Za-z]) (\S+)$/gm)].map(([, path, kind, name]) => ({ file: files.get(path), kind, name }));

@@ -1,4 +1,4 @@
-/* HTTP inside the net room: reading requests, sending answers, and the handlers of each path. */
+/* HTTP inside the server, and still in doors and nodes: reading requests, sending answers, and the handlers of each path. */
 #ifndef HOLDFAST_HTTP_INTERNAL_H
 #define HOLDFAST_HTTP_INTERNAL_H
 
