@@ -56,7 +56,7 @@ static const char *const titles[] = {"Summary", "What I changed", "Root cause", 
 static const char *const items[] = {
 	"Add a test for the empty file\n",
 	"**Parser:** counts bytes, not characters, so that offsets fit the file\n",
-	"`src/server/server.c` — close the socket before the timer is stopped\n",
+	"`src/net/server.c` — close the socket before the timer is stopped\n",
 	"Removed the unused import\n",
 	"The new option `--max-depth` is documented in the README and has a default of 100\n",
 	"A file that ends in the middle of a record is reported with its name and the position at which reading stopped, instead of being skipped\n",
