@@ -81,10 +81,12 @@ test('a deletion can be undone; if it is not, the session goes; if the page is c
 	await closing.close();
 
 	await choose(page, 's2', 'delete');
+	await byTestId(page, 'undo-delete').waitFor();
 	await byTestId(page, 'undo-delete').waitFor({ state: 'detached' });
 	await waitForGroups(page, ['# Today', 's0', '# Archive (1)']);
-	const left = (await server.request('GET', '/api/sessions')).body.sessions;
-	assert.deepEqual(left.map(({ id, archived }) => [id, archived]).sort(), [['s0', false], ['s1', true]]);
+	const left = async () => (await server.request('GET', '/api/sessions')).body.sessions.map(({ id, archived }) => [id, archived]).sort();
+	await eventually(async () => (await left()).every(([id]) => id !== 's2'), 'the server to have deleted it'); // the page asks for it when the time is up
+	assert.deepEqual(await left(), [['s0', false], ['s1', true]]);
 });
 
 test('what waits for an answer comes first, and the filter finds by words', async (t) => {
