@@ -4,6 +4,7 @@
 #include "holdfast/config.h"
 #include "holdfast/diag.h"
 #include "holdfast/options.h"
+#include "holdfast/parts.h"
 #include "holdfast/relay.h"
 #include "holdfast/spawner.h"
 #include "holdfast/tools.h"
@@ -12,6 +13,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int serve(int argc, char **argv)
@@ -56,8 +58,10 @@ static const struct {
 	{"restore", "make a data directory from a backup", tool_restore},
 	{"repair", "restore what can be read of damaged sessions", tool_repair},
 	{"upgrade", "bring a data directory to the newest formats", tool_upgrade},
+#if HOLDFAST_HAS_POSTGRES
 	{"migrate", "move all sessions to a database, or back to a data directory", tool_migrate},
 	{"doctor", "check what the database of --store guarantees", tool_doctor},
+#endif
 	{"replay", "play a recorded session into a running server", tool_replay},
 	{"sessions", "list the sessions of a server", tool_sessions},
 	{"watch", "show a session live", tool_watch},
@@ -67,11 +71,15 @@ static const struct {
 	{"attach", "make the server an agent for an editor that speaks ACP", tool_attach},
 	{"url", "print the link that logs a browser in", tool_url},
 	{"token", "issue, list and revoke tokens", tool_token},
+#if HOLDFAST_HAS_AGENTS
 	{"acp-record", "run an agent and record its conversation with the client", tool_acp_record},
+#endif
 	{"limits", "list the limits that serve --limit sets", print_limits},
+#if HOLDFAST_HAS_AGENTS
 	{AGENT_GUARD_COMMAND, NULL, agent_guard_run},
 	{SPAWNER_COMMAND, NULL, spawner_run},
 	{AGENT_FILES_COMMAND, NULL, agent_files_run},
+#endif
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -103,10 +111,32 @@ static int print_help(void)
 	return check_output(0);
 }
 
+/** The first line is the version; a second one names the parts that are left out, if any is. */
+static int print_version(void)
+{
+	const char *before = "without: ";
+	diag_print_text("holdfast " HOLDFAST_VERSION "\n");
+	for (const struct part *part = build_parts; part->name; part++) {
+		if (!part->is_in) {
+			diag_print_text("%s%s (%s)", before, part->name, part->build_option);
+			before = ", ";
+		}
+	}
+	diag_print_text("%s", *before == ',' ? "\n" : "");
+	return check_output(0);
+}
+
 /** Returns the exit code. */
 static int refuse_name(const char *name)
 {
 	struct options_guess guess = {.wanted = name};
+	const struct part *part = parts_lack_command(name);
+	if (part) {
+		char *why = part_refusal(part, name);
+		diag(DIAG_ERROR, "%s", why);
+		free(why);
+		return 2;
+	}
 	options_try_name(&guess, "--help");
 	options_try_name(&guess, "--version");
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
@@ -155,8 +185,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (is_one_of(argv[1], "--version", "-V")) {
-		diag_print_text("holdfast " HOLDFAST_VERSION "\n");
-		return check_output(0);
+		return print_version();
 	}
 	if (is_one_of(argv[1], "--help", "-h")) {
 		return print_help();

@@ -142,6 +142,7 @@ enum route_flag {
 	ROUTE_EVENT_SOURCE = 1 << 9, /* EventSource reads our events here */
 	ROUTE_OTHER_EVENTS = 1 << 10, /* its server-sent events are of another protocol than ours */
 	ROUTE_LIVE = 1 << 11, /* with `live` in the query it can be served from a mirror */
+	ROUTE_LEFT_OUT = 1 << 12, /* of a part that is not in this program: `serve` says so */
 };
 
 /** For routes that pages of every origin may use if --allow-origin has a `*`. */

@@ -33,6 +33,11 @@ struct command {
 	 * NULL. Returns its value, borrowed for as long as `values` is used, or NULL.
 	 */
 	const char *(*lookup)(void *owner, size_t option);
+	/**
+	 * Says why an option that is not in the table, `name` without its dashes, is refused: the
+	 * caller frees it. NULL: it is unknown. The function may be NULL.
+	 */
+	char *(*explain)(const char *name);
 };
 
 /* Longest word for which a similar name is suggested, in bytes. */

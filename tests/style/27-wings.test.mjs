@@ -40,7 +40,7 @@ const OPEN = {
 	'src/doors/acp/editor.c: agents': 6,
 	'src/doors/acp/editor_prompt.c: agents': 1,
 	'src/doors/ai/ai.c: agents': 1,
-	'src/server/http/route.c: relay': 1,
+	'src/server/http/route.c: relay': 2,
 	'src/server/routes/http_complete.c: agents': 9,
 	'src/server/routes/http_create.c: agents': 7,
 	'src/server/routes/http_metrics.c: agents': 1,

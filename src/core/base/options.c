@@ -100,10 +100,16 @@ static int refuse(const struct command *command, const char *what, const char *w
 static int refuse_unknown(const struct command *command, const char *given)
 {
 	char *name = xstrndup(bare(given), strcspn(bare(given), "="));
+	char *why = command->explain ? command->explain(name) : NULL;
 	const char *near = options_nearest(options_of(command), name);
-	diag(DIAG_ERROR, "unknown option %s%s%s%s; usage: holdfast %s", given,
-		near ? " (did you mean --" : "", near ? near : "", near ? "?)" : "",
-		command->usage);
+	if (why) {
+		diag(DIAG_ERROR, "%s", why);
+	} else {
+		diag(DIAG_ERROR, "unknown option %s%s%s%s; usage: holdfast %s", given,
+			near ? " (did you mean --" : "", near ? near : "", near ? "?)" : "",
+			command->usage);
+	}
+	free(why);
 	free(name);
 	return -EINVAL;
 }

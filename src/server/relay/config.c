@@ -8,6 +8,7 @@
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 #include "holdfast/options.h"
+#include "holdfast/parts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -207,6 +208,15 @@ static const char *look_up(void *owner, size_t option)
 	return line ? line->value : NULL;
 }
 
+static char *explain(const char *name)
+{
+	const struct part *part = parts_lack_option(name);
+	char *flag = xprintf("--%s", name);
+	char *why = part ? part_refusal(part, flag) : NULL;
+	free(flag);
+	return why;
+}
+
 static const struct command command = {
 	.usage = "serve [OPTIONS]",
 	.help = "Runs the relay. SIGTERM and SIGINT stop it cleanly.\n\n"
@@ -214,6 +224,7 @@ static const struct command command = {
 	.options = config_options,
 	.take = take_each,
 	.lookup = look_up,
+	.explain = explain,
 };
 
 /** Accepts scheme, host and port only, since the page is at the root of its server. */
@@ -482,6 +493,7 @@ static const struct command check_command = {
 	.options = config_options,
 	.take = take_each,
 	.lookup = look_up,
+	.explain = explain,
 };
 
 int config_check(int argc, char **argv)

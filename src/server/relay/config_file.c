@@ -3,6 +3,7 @@
 #include "holdfast/beneath.h"
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
+#include "holdfast/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +31,23 @@ static char *trim(char *text)
 	return text;
 }
 
+static int refuse_unknown(const struct config_file *file, const struct option *options,
+	unsigned number, const char *name)
+{
+	const struct part *part = parts_lack_option(name);
+	const char *near = options_nearest(options, name);
+	if (part) {
+		char *why = part_refusal(part, name);
+		int r = refuse(file->path, number, why, "");
+		free(why);
+		return r;
+	}
+	diag(DIAG_ERROR, "%s:%u: unknown option %s%s%s%s; holdfast serve --help lists the options",
+		file->path, number, name, near ? " (did you mean " : "", near ? near : "",
+		near ? "?)" : "");
+	return -EINVAL;
+}
+
 static int add_line(struct config_file *file, const struct option *options,
 	bool (*may_repeat)(size_t option), unsigned number, char *line)
 {
@@ -43,12 +61,7 @@ static int add_line(struct config_file *file, const struct option *options,
 	long option = options_find(options, name);
 	size_t at = 0;
 	if (option < 0) {
-		const char *near = options_nearest(options, name);
-		diag(DIAG_ERROR,
-			"%s:%u: unknown option %s%s%s%s; holdfast serve --help lists the options",
-			file->path, number, name, near ? " (did you mean " : "", near ? near : "",
-			near ? "?)" : "");
-		return -EINVAL;
+		return refuse_unknown(file, options, number, name);
 	}
 	if (!may_repeat((size_t)option) && config_file_next(file, (size_t)option, &at)) {
 		return refuse(file->path, number, "this option may be given only once: ", name);

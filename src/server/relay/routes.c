@@ -16,7 +16,9 @@ static const struct route other_routes[] = {
 };
 
 const struct route *const all_routes[] = {
+#if HOLDFAST_HAS_POSTGRES
 	tap_routes, /* in front of the observers: a node asks for the same address */
+#endif
 	session_routes,
 	observer_routes,
 	producer_routes,
@@ -27,11 +29,19 @@ const struct route *const all_routes[] = {
 	metrics_routes,
 	agent_routes,
 	completion_routes,
+#if HOLDFAST_HAS_NOTIFY
 	push_routes,
+#endif
+#if HOLDFAST_HAS_AI
 	ai_routes,
+#endif
+#if HOLDFAST_HAS_ACP
 	editor_routes,
+#endif
+#if HOLDFAST_HAS_DURABLE_STREAMS
 	ds_routes,
 	raw_routes,
+#endif
 	other_routes,
 	NULL,
 };

@@ -135,6 +135,10 @@ void ws_upgrade(struct conn *conn)
 	const struct route *route = conn->http->route;
 	conn->http->must_close = true; /* after a refusal, what follows are not requests */
 	conn->session_id[0] = '\0';
+	if (route->flags & ROUTE_LEFT_OUT) {
+		route->serve(conn);
+		return;
+	}
 	if (!ops) {
 		http_refuse(conn, "not_found", "there is no WebSocket at this address");
 		return;
