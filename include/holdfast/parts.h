@@ -27,6 +27,11 @@ extern const struct part build_parts[];
 const struct part *parts_lack_command(const char *name);
 /** The same for an option of serve, named without its dashes. */
 const struct part *parts_lack_option(const char *name);
+/**
+ * Returns a sentence that refuses the first environment variable that sets an option of a part that
+ * is left out, or NULL. The caller frees it.
+ */
+char *parts_refuse_environment(void);
 /** Returns a sentence that refuses `what`, which is of a part that is left out. The caller frees it. */
 char *part_refusal(const struct part *part, const char *what);
 

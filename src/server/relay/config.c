@@ -455,6 +455,17 @@ static int take_outer_lists(struct config *config)
 	return r < 0 ? r : take_env(config, AGENT_ENV, take_agent_env);
 }
 
+static int check_environment(void)
+{
+	char *why = parts_refuse_environment();
+	if (!why) {
+		return 0;
+	}
+	diag(DIAG_ERROR, "%s", why);
+	free(why);
+	return -EINVAL;
+}
+
 static int parse(const struct command *of, struct config *config, int argc, char **argv)
 {
 	const char *given[OPTION_COUNT] = {0};
@@ -462,6 +473,9 @@ static int parse(const struct command *of, struct config *config, int argc, char
 	*config = (struct config){.limits = *limits_default()};
 	int r = note_given(of, argc, argv, &(struct given){.values = given});
 	config->is_log_level_given = given[LOG_LEVEL] != NULL;
+	if (r == 0) {
+		r = check_environment();
+	}
 	if (r == 0) {
 		r = read_file(config, given[CONFIG]);
 	}

@@ -3,6 +3,7 @@
 #include "holdfast/buffer.h"
 #include "server/http/http_internal.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +110,32 @@ char *part_refusal(const struct part *part, const char *what)
 {
 	return xprintf("%s: this program was built without %s; the build option %s adds it", what,
 		part->name, part->build_option);
+}
+
+/** The variable of an option: HOLDFAST_ and its name in capitals. The caller frees it. */
+static char *name_variable(const char *option, size_t len)
+{
+	char *name = xprintf("HOLDFAST_%.*s", (int)len, option);
+	for (char *at = name; *at; at++) {
+		*at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
+	}
+	return name;
+}
+
+char *parts_refuse_environment(void)
+{
+	char *why = NULL;
+	for (const struct part *part = build_parts; part->name && !why; part++) {
+		const char *at = part->is_in ? "" : part->options;
+		for (size_t len; (len = strcspn(at, " ")) && !why; at += strspn(at, " ")) {
+			char *name = name_variable(at, len);
+			const char *value = getenv(name);
+			why = value && *value ? part_refusal(part, name) : NULL;
+			free(name);
+			at += len;
+		}
+	}
+	return why;
 }
 
 /** Whether the route of a request is one of those of a part. */
