@@ -17,7 +17,7 @@ const read = (file) => readFileSync(join(root, file), 'utf8');
 const elsewhere = new Set(['bench/holdfast-bench', 'bench/holdfast-bench-produce', 'watch.mjs', 'libwebsockets.h']);
 
 /** Texts that are input for tests or for the examples are no pages. */
-const pages = allFiles.filter((file) => file.endsWith('.md') && !/^(tests\/(corpus\/markdown|fuzz\/seeds)|src)\//.test(file) && file !== 'examples/answer.md');
+const pages = allFiles.filter((file) => file.endsWith('.md') && !/^tests\/(corpus\/markdown|fuzz\/seeds)\//.test(file) && file !== 'examples/answer.md');
 const code = allFiles.filter((file) => /\.(c|h|mjs|js|ts|css|py|build|sh|awk)$/.test(file) || /^(scripts|\.ci)\//.test(file));
 
 /** The anchors of a page's headings, as GitHub makes them. */
@@ -133,4 +133,46 @@ test('docs/install.md and the Debian package name the packages that scripts/lib.
 	const [, command] = /^apt-get install ([^]*?)\n```/m.exec(read('docs/install.md'));
 	assert.deepEqual(command.replaceAll('\\\n', ' ').trim().split(/\s+/).sort(), packages.sort());
 	assert.match(read('dist/debian/control.in'), /^Build-Depends: debhelper-compat \(= 13\), @BUILD_PACKAGES@$/m);
+});
+
+/* --- the wings' own pages --- */
+
+const wings = ['core', 'engines', 'server', 'agents', 'doors', 'nodes', 'notify', 'cli', 'admin'];
+const PAGE_LINES = 60;
+const PAGE_WORDS = 400;
+
+/** The rows of the spine's table, in the page of core. */
+const spineOf = (text) => [...text.matchAll(/^\| `((?:src|include)\/[^`]+\.[ch])` \|.*\n/gm)];
+const countWords = (text) => text.split(/[\s|]+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
+
+test('each wing has a README of at most a page', () => {
+	const folders = readdirSync(join(root, 'src'), { withFileTypes: true }).filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+	assert.deepEqual(folders.sort(), [...wings].sort());
+	for (const wing of wings) {
+		const text = read(`src/${wing}/README.md`).replace(/^\| `(?:src|include)\/.*\n/gm, '');
+		const [lines, words] = [text.trimEnd().split('\n').length, countWords(text)];
+		assert.ok(lines <= PAGE_LINES && words <= PAGE_WORDS, `src/${wing}/README.md has ${lines} lines and ${words} words`);
+	}
+});
+
+test('what a wing\'s README names is there: files, folders and functions', () => {
+	const sources = filesIn(['src', 'include'], ['.c', '.h']).map(read).join('\n');
+	const places = (wing) => ['', 'include', 'src', `src/${wing}`, ...readdirSync(join(root, 'src', wing), { withFileTypes: true }).filter((entry) => entry.isDirectory()).map((entry) => `src/${wing}/${entry.name}`)];
+	const wrong = [];
+	for (const wing of wings) {
+		const quoted = [...read(`src/${wing}/README.md`).matchAll(/`([^`\n]+)`/g)].map(([, name]) => name);
+		const paths = quoted.filter((name) => /^[\w./-]+(?:\/|\.[ch])$/.test(name) && !name.startsWith('/'));
+		wrong.push(...paths.filter((path) => !places(wing).some((place) => existsSync(join(root, place, path))) && !names.has(path)).map((path) => `src/${wing}/README.md: ${path}`));
+		const functions = quoted.map((name) => /^(\w+)\(\)$/.exec(name)?.[1]).filter(Boolean);
+		wrong.push(...functions.filter((name) => !new RegExp(`\\b${name}\\(`).test(sources)).map((name) => `src/${wing}/README.md: ${name}()`));
+	}
+	assert.deepEqual(wrong, []);
+});
+
+test('the spine of core can be read in an afternoon', () => {
+	const spine = spineOf(read('src/core/README.md')).map(([, file]) => file);
+	const lines = spine.map((file) => read(file).split('\n').length - 1).reduce((a, b) => a + b, 0);
+	assert.ok(spine.length >= 20 && spine.length <= 30, `${spine.length} files`);
+	assert.ok(lines >= 6000 && lines <= 8000, `${lines} lines`);
+	assert.deepEqual(spine.filter((file) => !/^(src\/core\/|include\/holdfast\/)/.test(file)), []);
 });
