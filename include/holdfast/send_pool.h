@@ -3,6 +3,26 @@
  * Two thirds of the cost of an event with many observers is spent in these system calls
  * (bench/NOTES.md), so only they use more than one processor; every decision about an event stays
  * on the loop.
+ *
+ *   the loop, one tick                                     the other threads
+ *   read sockets, pipes, timers; frames made once
+ *   sock_write_later() gathers {socket, bytes}
+ *     from 128 on, each 64: send_pool_begin() -- wakes --> take 64 sends, io_uring,
+ *     goes on with the observers behind them               take the next 64 ...
+ *   at 1,024, before a gathered socket is used or closed,
+ *   at the end of the tick: send_pool_send()
+ *     takes 64 sends, io_uring, takes the next 64 ...
+ *     nobody has more: waits for those in the middle <---
+ *   results, in the order of gathering
+ *
+ * A thread gets descriptors and bytes that do not change, and gives numbers back. So no session,
+ * observer or connection has a lock. Three rules keep it so (transport.c):
+ *
+ * - A socket is in one job at most. What is done to it besides (a second write, a FIN, TLS, closing)
+ *   waits for that job, so its bytes keep their order.
+ * - A descriptor stays open while it is gathered: closing it waits, too.
+ * - No job outlives its tick. A thread that the machine does not run in time takes nothing, and the
+ *   loop does not wait for it.
  */
 #ifndef HOLDFAST_SEND_POOL_H
 #define HOLDFAST_SEND_POOL_H

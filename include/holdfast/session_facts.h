@@ -2,7 +2,7 @@
  * The facts of a session: what is remembered about it besides its events. The struct is used in two
  * places: the state machine has the facts as of the newest input, and the log those as of its end.
  * The latter are all that remains in memory of an evicted session. The table in session_facts.c
- * says what each fact is called and where it is kept; docs/architecture.md says how to add one.
+ * says what each fact is called and where it is kept; docs/changing.md says how to add one.
  */
 #ifndef HOLDFAST_SESSION_FACTS_H
 #define HOLDFAST_SESSION_FACTS_H
