@@ -7,6 +7,7 @@
 #include "holdfast/parts.h"
 #include "holdfast/relay.h"
 #include "holdfast/spawner.h"
+#include "holdfast/store_postgres.h"
 #include "holdfast/tools.h"
 
 #include <errno.h>
@@ -15,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const struct store_kind *const store_kinds[] = {&store_postgres, NULL};
 
 static int serve(int argc, char **argv)
 {
@@ -180,6 +183,7 @@ int main(int argc, char **argv)
 {
 	/* A write beyond a limit of file sizes (RLIMIT_FSIZE) fails, as on a full disk. */
 	signal(SIGXFSZ, SIG_IGN);
+	store_kinds_set(store_kinds);
 	if (argc < 2) {
 		diag(DIAG_ERROR, "a command is missing; see holdfast --help");
 		return 2;

@@ -30,6 +30,7 @@ struct config {
 	bool qr; /* show the login link as a QR code */
 	const char *data_dir;
 	const char *store; /* the address of a database; NULL: sessions are in data_dir */
+	const struct store_engine *engine; /* of that database; NULL: the embedded one */
 	char *node_address; /* HOST:PORT where other nodes reach this one; NULL: no nodes; owned */
 	struct agent_list agents; /* of --agents or --agent; owned */
 	char **agent_env; /* entries for agent_env_make(); NULL: none; owned */

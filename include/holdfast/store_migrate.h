@@ -13,7 +13,7 @@
 #ifndef HOLDFAST_STORE_MIGRATE_H
 #define HOLDFAST_STORE_MIGRATE_H
 
-#include "holdfast/store.h"
+#include "holdfast/store_moving.h"
 
 #define STORE_MIGRATION_SUFFIX ".migrating"
 /* No server opens a directory with this file: its migration is not complete. */
@@ -64,18 +64,7 @@ void store_migrate_close(struct store_migrate *migrate);
 /** The directory of the migration, DIR.migrating while that is being written; lent. */
 const char *store_migrate_dir(const struct store_migrate *migrate);
 
-/* The shelf in the database (shelf.h): secrets, and lines about tokens, logins and the like. */
-/**
- * Visit all secrets, in no order, and all lines, in their order and without newlines. A value other
- * than 0 from `visit` ends it and is returned; -EIO if the database fails.
- */
-int store_migrate_each_secret(struct store_migrate *migrate,
-	int (*visit)(void *arg, const char *name, const char *bytes, size_t len), void *arg);
-int store_migrate_each_line(struct store_migrate *migrate,
-	int (*visit)(void *arg, const char *line, size_t len), void *arg);
-/** Replace a secret, and all lines, each of which ends with a newline. Return 0 or -EIO. */
-int store_migrate_put_secret(
-	struct store_migrate *migrate, const char *name, const char *bytes, size_t len);
-int store_migrate_put_lines(struct store_migrate *migrate, const char *lines, size_t len);
+/** The side that is a database; lent. Its `shelf` is what servers have besides sessions. */
+const struct moving_side *store_migrate_database(const struct store_migrate *migrate);
 
 #endif

@@ -7,7 +7,8 @@
 #include "holdfast/diag.h"
 #include "holdfast/session.h"
 #include "holdfast/store_database.h"
-#include "holdfast/store_postgres.h"
+#include "holdfast/store_kind.h"
+#include "holdfast/store_migrate.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -171,8 +172,10 @@ static void handle_moved(void *owner, const char *id, uint64_t events, bool is_n
 
 static int finish(const struct migration *migration, struct store_migrate *store, char **ret_why)
 {
-	int r = migration->to_database ? migrate_access_up(store, migration->dir, ret_why)
-				       : migrate_access_down(store, ret_why);
+	const struct moving_side *database = store_migrate_database(store);
+	int r = migration->to_database
+			? migrate_access_up(database, migration->dir, ret_why)
+			: migrate_access_down(database, store_migrate_dir(store), ret_why);
 	if (r == 0 && !migration->to_database) {
 		r = backup_sync(store_migrate_dir(store));
 	}
@@ -230,16 +233,22 @@ static int migrate(struct migration *migration)
 
 static int take_words(struct migration *migration, const char *const words[])
 {
-	*migration = (struct migration){.from = words[0],
-		.to = words[1],
-		.to_database = store_postgres_is_address(words[1])};
+	const struct store_kind *kind;
+	char *why = NULL;
+	*migration = (struct migration){
+		.from = words[0], .to = words[1], .to_database = store_kind_of(words[1])};
 	migration->dir = migration->to_database ? words[0] : words[1];
-	if (store_postgres_is_address(words[0]) == migration->to_database) {
+	if ((store_kind_of(words[0]) != NULL) == migration->to_database) {
 		diag(DIAG_ERROR,
 			"one of the two must be a directory, and the other an address (postgresql://…); see holdfast migrate --help");
 		return -EINVAL;
 	}
-	return 0;
+	int r = store_kind_find(words[migration->to_database], &kind, &why);
+	if (r < 0) {
+		diag(DIAG_ERROR, "%s", why);
+	}
+	free(why);
+	return r;
 }
 
 int tool_migrate(int argc, char **argv)

@@ -46,7 +46,7 @@ static int read_file(const char *dir, const char *name, struct buffer *out)
 	return r;
 }
 
-static int put_secret(struct store_migrate *store, const char *dir, const char *name)
+static int put_secret(const struct moving_side *database, const char *dir, const char *name)
 {
 	struct buffer text = {0};
 	int r = read_file(dir, name, &text);
@@ -54,7 +54,7 @@ static int put_secret(struct store_migrate *store, const char *dir, const char *
 		text.len--;
 	}
 	if (r == 0 && text.len) {
-		r = store_migrate_put_secret(store, name, text.data, text.len);
+		r = database->shelf->put_secret(database->side, name, text.data, text.len);
 	}
 	wipe(&text);
 	return r == -ENOENT ? 0 : r;
@@ -75,7 +75,7 @@ static void sort(const struct buffer *bytes, struct buffer *notes, struct buffer
 	}
 }
 
-static int put_lines(struct store_migrate *store, const char *dir)
+static int put_lines(const struct moving_side *database, const char *dir)
 {
 	struct buffer bytes = {0};
 	struct buffer notes = {0};
@@ -83,10 +83,10 @@ static int put_lines(struct store_migrate *store, const char *dir)
 	int r = read_file(dir, LINES, &bytes);
 	sort(&bytes, &notes, &lines);
 	if (r == 0) {
-		r = store_migrate_put_lines(store, lines.data, lines.len);
+		r = database->shelf->put_lines(database->side, lines.data, lines.len);
 	}
 	if (r == 0 && notes.len) {
-		r = store_migrate_put_secret(store, NOTES, notes.data, notes.len);
+		r = database->shelf->put_secret(database->side, NOTES, notes.data, notes.len);
 	}
 	wipe(&bytes);
 	wipe(&notes);
@@ -94,15 +94,15 @@ static int put_lines(struct store_migrate *store, const char *dir)
 	return r == -ENOENT ? 0 : r;
 }
 
-int migrate_access_up(struct store_migrate *store, const char *dir, char **ret_why)
+int migrate_access_up(const struct moving_side *database, const char *dir, char **ret_why)
 {
 	for (size_t i = 0; i < SECRET_COUNT; i++) {
-		int r = put_secret(store, dir, secrets[i]);
+		int r = put_secret(database, dir, secrets[i]);
 		if (r < 0) {
 			return fail(ret_why, r, secrets[i]);
 		}
 	}
-	int r = put_lines(store, dir);
+	int r = put_lines(database, dir);
 	return r < 0 ? fail(ret_why, r, LINES) : 0;
 }
 
@@ -159,11 +159,11 @@ static int take_line(void *arg, const char *line, size_t len)
 	return 0;
 }
 
-int migrate_access_down(struct store_migrate *store, char **ret_why)
+int migrate_access_down(const struct moving_side *database, const char *dir, char **ret_why)
 {
-	struct taking taking = {.dir = store_migrate_dir(store)};
-	int r = store_migrate_each_secret(store, take_secret, &taking);
-	r = r < 0 ? r : store_migrate_each_line(store, take_line, &taking);
+	struct taking taking = {.dir = dir};
+	int r = database->shelf->each_secret(database->side, take_secret, &taking);
+	r = r < 0 ? r : database->shelf->each_line(database->side, take_line, &taking);
 	buffer_append(&taking.notes, taking.lines.data, taking.lines.len);
 	if (r == 0 && taking.notes.len) {
 		r = write_file(taking.dir, LINES, &taking.notes);

@@ -7,8 +7,7 @@
 
 #include "holdfast/diag.h"
 #include "holdfast/session.h"
-#include "holdfast/store_files.h"
-#include "holdfast/store_postgres.h"
+#include "holdfast/store_kind.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -108,13 +107,13 @@ static int change(struct session_table *sessions, const char *only, bool tells)
 int tool_give_epochs(const char *dir, const char *only, bool tells)
 {
 	struct offline opened;
-	int r = store_postgres_is_address(dir) ? offline_open_older(&opened, dir)
-					       : offline_open(&opened, dir, NULL);
+	bool is_database = store_kind_of(dir);
+	int r = is_database ? offline_open_older(&opened, dir) : offline_open(&opened, dir, NULL);
 	if (r == 0) {
 		r = change(opened.sessions, only, tells);
 	}
 	offline_close(&opened);
-	if (r < 0 || store_postgres_is_address(dir)) {
+	if (r < 0 || is_database) {
 		return r;
 	}
 	/* Open it once more: the journal then has a new segment, without records of old epochs. */
@@ -130,7 +129,7 @@ int tool_new_epoch(int argc, char **argv)
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}
-	if (!store_postgres_is_address(words[0]) && offline_check_dir(words[0]) < 0) {
+	if (!store_kind_of(words[0]) && offline_check_dir(words[0]) < 0) {
 		return TOOL_FAILED;
 	}
 	return tool_give_epochs(words[0], words[1], true) < 0 ? TOOL_FAILED : 0;

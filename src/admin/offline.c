@@ -3,7 +3,7 @@
 #include "holdfast/diag.h"
 #include "holdfast/store_database.h"
 #include "holdfast/store_files.h"
-#include "holdfast/store_postgres.h"
+#include "holdfast/store_kind.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -108,18 +108,24 @@ static void begin(struct offline *opened)
 static int open_place(struct offline *opened, const char *place, const struct store_repair *repair,
 	bool takes_older)
 {
-	bool is_address = store_postgres_is_address(place);
+	const struct store_kind *kind = store_kind_of(place);
+	char *why = NULL;
 	begin(opened);
-	opened->own_dir = is_address ? make_own_dir() : NULL;
-	if (is_address && !opened->own_dir) {
+	if (kind && store_kind_find(place, &kind, &why) < 0) {
+		diag(DIAG_ERROR, "%s", why);
+		free(why);
+		return -ENOTSUP;
+	}
+	opened->own_dir = kind ? make_own_dir() : NULL;
+	if (kind && !opened->own_dir) {
 		return -EIO;
 	}
 	return open_table(opened, &(struct store_place){.life = &opened->life,
-					  .dir = is_address ? opened->own_dir : place,
+					  .dir = kind ? opened->own_dir : place,
 					  .repair = repair,
 					  .takes_older = takes_older,
 					  .durability = DURABILITY_FSYNC,
-					  .engine = is_address ? &store_postgres : NULL,
+					  .engine = kind ? kind->engine : NULL,
 					  .engine_arg = (void *)place});
 }
 
@@ -136,9 +142,9 @@ int offline_open_older(struct offline *opened, const char *address)
 int offline_rehearse(struct offline *opened, struct store_database *database)
 {
 	begin(opened);
-	return open_table(opened,
-		&(struct store_place){
-			.life = &opened->life, .engine = &store_rehearsal, .engine_arg = database});
+	return open_table(opened, &(struct store_place){.life = &opened->life,
+					  .engine = database->ops->rehearsal,
+					  .engine_arg = database});
 }
 
 void offline_close(struct offline *opened)

@@ -30,7 +30,7 @@ int offline_open(struct offline *opened, const char *place, const struct store_r
  */
 int offline_open_older(struct offline *opened, const char *address);
 struct store_database;
-/** Opens no session, and writes nothing: see store_rehearsal. Close the database afterwards. */
+/** Opens no session, and writes nothing: see store_database_ops.rehearsal. Close the database afterwards. */
 int offline_rehearse(struct offline *opened, struct store_database *database);
 void offline_close(struct offline *opened);
 /**

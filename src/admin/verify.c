@@ -6,7 +6,7 @@
 #include "holdfast/session.h"
 #include "holdfast/session_state.h"
 #include "holdfast/store_database.h"
-#include "holdfast/store_postgres.h"
+#include "holdfast/store_kind.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -96,7 +96,7 @@ static int judge(
 		diag(DIAG_ERROR, "%s cannot be checked: %s", place, strerror(-status));
 		return TOOL_FAILED;
 	}
-	print_summary(counts, store_postgres_is_address(place));
+	print_summary(counts, store_kind_of(place));
 	return counts->problems ? 1 : 0;
 }
 
@@ -107,8 +107,8 @@ int tool_verify_database(struct store_database *database, const char *address, c
 	struct offline opened;
 	int r = offline_rehearse(&opened, database);
 	if (r == 0) {
-		progress_begin(&progress, "B", store_database_size(database, session));
-		r = store_database_check(database, session, &ops, &progress, &counts);
+		progress_begin(&progress, "B", database->ops->size(database, session));
+		r = database->ops->check(database, session, &ops, &progress, &counts);
 		progress_end(&progress);
 	}
 	offline_close(&opened);
@@ -168,6 +168,6 @@ int tool_verify(int argc, char **argv)
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}
-	return store_postgres_is_address(words[0]) ? verify_database(words[0], words[1])
-						   : verify_files(words[0], words[1]);
+	return store_kind_of(words[0]) ? verify_database(words[0], words[1])
+				       : verify_files(words[0], words[1]);
 }

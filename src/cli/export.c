@@ -9,7 +9,7 @@
 #include "holdfast/session.h"
 #include "holdfast/store_database.h"
 #include "holdfast/store_files.h"
-#include "holdfast/store_postgres.h"
+#include "holdfast/store_kind.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -113,7 +113,7 @@ static int each_event(struct export *ex, visit_event visit, bool is_first)
 {
 	struct going going = {.ex = ex, .visit = visit, .is_first = is_first};
 	int r = !ex->database ? each_line_of_files(&going)
-			      : store_database_each_line(
+			      : ex->database->ops->each_line(
 					ex->database, ex->id, ex->after, see_line, &going);
 	return r < 0 ? r : 0;
 }
@@ -146,7 +146,7 @@ static int read_metadata(const struct export *ex, const struct store_facts *fact
 	struct store_metadata *ret, const char **ret_why)
 {
 	return ex->database
-		       ? store_database_read_metadata(ex->database, ex->id, facts, ret, ret_why)
+		       ? ex->database->ops->read_metadata(ex->database, ex->id, facts, ret, ret_why)
 		       : store_files_read_metadata(ex->files, ex->id, facts, ret, ret_why);
 }
 
@@ -266,8 +266,8 @@ int tool_export(int argc, char **argv)
 		return TOOL_FAILED;
 	}
 	ex.id = words[1];
-	int code = store_postgres_is_address(words[0]) ? run_on_database(&ex, words[0], markdown)
-						       : run_on_files(&ex, words[0], markdown);
+	int code = store_kind_of(words[0]) ? run_on_database(&ex, words[0], markdown)
+					   : run_on_files(&ex, words[0], markdown);
 	buffer_finish(&ex.json);
 	return code;
 }

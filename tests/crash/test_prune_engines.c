@@ -12,6 +12,7 @@
 #include "holdfast/diag.h"
 #include "holdfast/store_check.h"
 #include "holdfast/store_database.h"
+#include "holdfast/store_postgres.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -105,8 +106,9 @@ static void expect_clean(const struct rig *rig)
 	char *why = NULL;
 	if (rig->database) {
 		struct store_database *opened;
-		assert_int_equal(store_database_open(rig->database, &opened, &why), 0);
-		assert_int_equal(store_database_check(opened, NULL, &ops, &found, &counts), 0);
+		const struct store_database_ops *database = store_postgres.database;
+		assert_int_equal(database->open(rig->database, &opened, &why), 0);
+		assert_int_equal(database->check(opened, NULL, &ops, &found, &counts), 0);
 		store_database_close(opened);
 	} else {
 		struct store_files files;

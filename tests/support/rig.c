@@ -249,7 +249,7 @@ struct store_place rig_place(const struct rig *rig)
 		.dir = rig->dir,
 		.durability = rig->durability,
 		.engine = rig->memory     ? &memory_engine
-			  : rig->database ? &store_postgres
+			  : rig->database ? store_postgres.engine
 					  : NULL,
 		.node_address = rig->node_address,
 		.takes_older = rig->takes_older,

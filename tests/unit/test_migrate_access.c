@@ -31,34 +31,16 @@ ssize_t read(int fd, void *bytes, size_t len)
 static struct buffer secret;
 static struct buffer lines;
 
-int store_migrate_put_secret(
-	struct store_migrate *m, const char *name, const char *bytes, size_t len)
+static int put_secret(void *side, const char *name, const char *bytes, size_t len)
 {
 	buffer_append(&secret, bytes, len);
 	return 0;
 }
 
-int store_migrate_put_lines(struct store_migrate *m, const char *bytes, size_t len)
+static int put_lines(void *side, const char *bytes, size_t len)
 {
 	buffer_append(&lines, bytes, len);
 	return 0;
-}
-
-int store_migrate_each_secret(struct store_migrate *m,
-	int (*visit)(void *arg, const char *name, const char *bytes, size_t len), void *arg)
-{
-	return 0;
-}
-
-int store_migrate_each_line(
-	struct store_migrate *m, int (*visit)(void *arg, const char *line, size_t len), void *arg)
-{
-	return 0;
-}
-
-const char *store_migrate_dir(const struct store_migrate *m)
-{
-	return NULL;
 }
 
 static void put_file(const char *dir, const char *name, const char *text)
@@ -83,11 +65,13 @@ static void an_interrupted_read_loses_nothing(void **state)
 	static const char revoked[] =
 		"{\"revoked\":{\"jti\":\"t1\"}}\n{\"revoked\":{\"jti\":\"t2\"}}\n";
 	char dir[] = "/tmp/holdfast-migrate-XXXXXX";
+	static const struct moving_shelf shelf = {.put_secret = put_secret, .put_lines = put_lines};
+	const struct moving_side database = {.shelf = &shelf};
 	char *why = NULL;
 	assert_non_null(mkdtemp(dir));
 	put_file(dir, "token-secret", "a long secret\n");
 	put_file(dir, "access.jsonl", revoked);
-	assert_int_equal(migrate_access_up(NULL, dir, &why), 0);
+	assert_int_equal(migrate_access_up(&database, dir, &why), 0);
 	assert_string_equal(buffer_cstr(&secret), "a long secret");
 	assert_string_equal(buffer_cstr(&lines), revoked);
 	buffer_finish(&secret);

@@ -142,3 +142,11 @@ enum store_finding store_doctor_judge(const struct store_facts_of_database *fact
 	judge_rest(&judging, facts);
 	return judging.worst;
 }
+
+void store_doctor_finish(struct store_facts_of_database *facts)
+{
+	free(facts->version_text);
+	free(facts->standby_names);
+	free(facts->commit_level);
+	*facts = (struct store_facts_of_database){0};
+}

@@ -3,7 +3,7 @@
 #include "core/store/embedded/embedded.h"
 
 #include "holdfast/requests.h"
-#include "holdfast/store_postgres.h"
+#include "holdfast/store_kind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ int store_files_open(const char *dir, struct store_files *files, char **ret_why)
 	int r = -errno;
 	/* The address is not repeated: it may have a password. */
 	*ret_why =
-		r == -ENOENT && store_postgres_is_address(dir)
+		r == -ENOENT && store_kind_of(dir)
 			? xstrdup("this is the address of a database, and the command is for data directories; docs/postgresql.md says what a database has instead")
 			: xprintf("cannot read the data directory %s: %s%s", dir, hint,
 				  strerror(-r));

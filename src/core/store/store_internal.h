@@ -10,7 +10,7 @@
 #include "core/store/embedded/checksum.h"
 #include "core/store/embedded/disk_io.h"
 #include "engine.h"
-#include "metadata.h"
+#include "holdfast/metadata.h"
 #include "core/store/embedded/names.h"
 #include "core/store/embedded/prune.h"
 

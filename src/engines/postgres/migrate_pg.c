@@ -1,8 +1,6 @@
 /* A database as one side of a migration. Each session is written in one transaction. */
-#include "migrate_internal.h"
+#include "pg_database.h"
 #include "core/store/embedded/versions.h"
-
-#include "holdfast/store_postgres.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +8,16 @@
 #include <sys/random.h>
 
 #define EVENTS_SIZE ((size_t)2 << 20)
+
+struct moving_pg {
+	struct pg_conn conn;
+	const struct store_facts *facts;
+	/* The session that is being written. */
+	int64_t sid;
+	struct pg_params events; /* collected for the next INSERT */
+	size_t event_bytes;
+	int64_t last_record;
+};
 
 static int run(struct moving_pg *pg, const char *sql, struct pg_params *params)
 {
@@ -250,6 +258,68 @@ static int remove_session(void *side, const char *id)
 	return drop(side, id);
 }
 
+/* --- secrets and access lines --- */
+
+static int each_secret(void *side, moving_secret_fn *visit, void *arg)
+{
+	struct moving_pg *pg = side;
+	PGresult *rows = pg_run(&pg->conn, "SELECT name, bytes FROM holdfast_secret", NULL, NULL);
+	int r = rows ? 0 : -EIO;
+	for (int row = 0; r == 0 && row < PQntuples(rows); row++) {
+		r = visit(arg, PQgetvalue(rows, row, 0), PQgetvalue(rows, row, 1),
+			(size_t)PQgetlength(rows, row, 1));
+	}
+	PQclear(rows);
+	return r;
+}
+
+static int each_line(void *side, moving_line_fn *visit, void *arg)
+{
+	struct moving_pg *pg = side;
+	PGresult *rows =
+		pg_run(&pg->conn, "SELECT line FROM holdfast_access ORDER BY n", NULL, NULL);
+	int r = rows ? 0 : -EIO;
+	for (int row = 0; r == 0 && row < PQntuples(rows); row++) {
+		r = visit(arg, PQgetvalue(rows, row, 0), (size_t)PQgetlength(rows, row, 0));
+	}
+	PQclear(rows);
+	return r;
+}
+
+static int put_secret(void *side, const char *name, const char *bytes, size_t len)
+{
+	struct pg_params params = {0};
+	pg_add_text(&params, name, strlen(name));
+	pg_add_bytea(&params, bytes, len);
+	return run(side,
+		"INSERT INTO holdfast_secret (name, bytes) VALUES ($1, $2)"
+		" ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes",
+		&params);
+}
+
+static int put_lines(void *side, const char *lines, size_t len)
+{
+	struct moving_pg *pg = side;
+	struct pg_params params = {0};
+	pg_add_text(&params, lines, len);
+	int r = pg_run_all(&pg->conn, "BEGIN; DELETE FROM holdfast_access", NULL);
+	r = r < 0 ? r
+		  : run(pg,
+			    "INSERT INTO holdfast_access (writer, line) SELECT 'migrate', l.line"
+			    " FROM regexp_split_to_table($1, E'\\n') WITH ORDINALITY AS l(line, place)"
+			    " WHERE l.line <> '' ORDER BY l.place",
+			    &params);
+	pg_params_finish(&params);
+	return r < 0 ? r : pg_run_all(&pg->conn, "COMMIT", NULL);
+}
+
+static const struct moving_shelf shelf = {
+	.each_secret = each_secret,
+	.each_line = each_line,
+	.put_secret = put_secret,
+	.put_lines = put_lines,
+};
+
 /* --- opening --- */
 
 static int64_t ask(struct moving_pg *pg, const char *sql, char **ret_why)
@@ -328,21 +398,48 @@ static int begin_reading(struct moving_pg *pg, char **ret_why)
 
 static int connect_to(struct moving_pg *pg, const char *address, bool is_new, char **ret_why)
 {
-	if (!store_postgres_check(address, ret_why)) {
+	if (!pg_address_check(address, ret_why)) {
 		return -EINVAL;
 	}
 	int r = pg_connect(&pg->conn, address, PG_WRITABLE, ret_why);
 	return r < 0 ? r : (is_new ? pg_schema_make : pg_schema_check)(&pg->conn, ret_why);
 }
 
-int moving_pg_open(struct moving_pg *pg, const char *address, bool is_new, const char *from,
-	const struct store_facts *facts, struct moving_side *ret_side, char **ret_why)
+static uint64_t size(void *side)
+{
+	struct moving_pg *pg = side;
+	return pg_logs_size(&pg->conn, NULL);
+}
+
+static int complete(void *side)
+{
+	struct moving_pg *pg = side;
+	pg->conn.has_warned = false;
+	int r = pg_run_all(&pg->conn, "DELETE FROM holdfast_moving", NULL);
+	return r < 0 ? r : pg->conn.has_warned ? -EIO : 0;
+}
+
+static void close_side(void *side)
+{
+	struct moving_pg *pg = side;
+	pg_params_finish(&pg->events);
+	pg_disconnect(&pg->conn);
+	free(pg);
+}
+
+int pg_open_side(const char *address, const char *from, const struct store_facts *facts,
+	struct moving_side *ret_side, char **ret_why)
 {
 	char *why = NULL;
-	*pg = (struct moving_pg){.facts = facts};
-	*ret_side = (struct moving_side){.list = list,
+	struct moving_pg *pg = xcalloc(1, sizeof(*pg));
+	pg->facts = facts;
+	*ret_side = (struct moving_side){.side = pg,
+		.shelf = &shelf,
+		.close = close_side,
+		.list = list,
 		.read = read_session,
 		.read_records = read_records,
+		.size = size,
 		.begin = begin,
 		.sink = {.metadata = put_metadata,
 			.names = put_names,
@@ -352,26 +449,13 @@ int moving_pg_open(struct moving_pg *pg, const char *address, bool is_new, const
 			.arg = pg},
 		.end = end,
 		.remove = remove_session,
-		.side = pg};
-	int r = connect_to(pg, address, is_new, &why);
+		.complete = complete};
+	int r = connect_to(pg, address, from != NULL, &why);
 	r = r < 0 ? r : take_lock(pg, &why);
-	r = r < 0 ? r : is_new ? put_mark(pg, from, &why) : begin_reading(pg, &why);
+	r = r < 0 ? r : from ? put_mark(pg, from, &why) : begin_reading(pg, &why);
 	if (r < 0) {
 		*ret_why = xprintf("cannot use the database: %s", why ? why : strerror(-r));
 	}
 	free(why);
 	return r;
-}
-
-int moving_pg_end(struct moving_pg *pg)
-{
-	pg->conn.has_warned = false;
-	int r = pg_run_all(&pg->conn, "DELETE FROM holdfast_moving", NULL);
-	return r < 0 ? r : pg->conn.has_warned ? -EIO : 0;
-}
-
-void moving_pg_close(struct moving_pg *pg)
-{
-	pg_params_finish(&pg->events);
-	pg_disconnect(&pg->conn);
 }

@@ -60,6 +60,10 @@ int64_t pg_get_bigint(const PGresult *result, int row, int column);
 
 /* --- pg_conn.c: connections; all functions block --- */
 
+/** Members of store_postgres. */
+bool pg_is_address(const char *place);
+bool pg_address_check(const char *address, char **ret_why);
+
 struct pg_conn {
 	PGconn *conn; /* NULL while not connected */
 	unsigned prepared; /* bit N: statement number N has been prepared */

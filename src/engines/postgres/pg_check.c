@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 struct pg_session_check {
+	struct pg_database *database;
 	struct check *check;
 	const char *id;
 	struct pg_row row;
@@ -85,9 +86,8 @@ static int take_names(void *arg, uint64_t at, const char *lines, size_t len)
 static int begin_names(struct pg_session_check *sc)
 {
 	sc->names_fd = memfd_create("holdfast-names", MFD_CLOEXEC);
-	int r = sc->names_fd < 0
-			? -errno
-			: pg_each_names(&sc->check->database->conn, sc->row.sid, take_names, sc);
+	int r = sc->names_fd < 0 ? -errno
+				 : pg_each_names(&sc->database->conn, sc->row.sid, take_names, sc);
 	if (r < 0) {
 		close(sc->names_fd);
 		return r;
@@ -151,7 +151,7 @@ static int see_line(void *arg, uint64_t seq, const char *line, size_t len)
 static int check_events(struct pg_session_check *sc)
 {
 	sc->next_seq = sc->meta.first_seq; /* metadata and pruned rows change in one transaction */
-	int r = pg_each_line(&sc->check->database->conn, sc->row.sid, 0, see_line, sc);
+	int r = pg_each_line(&sc->database->conn, sc->row.sid, 0, see_line, sc);
 	sc->check->ops->progress(sc->check->owner, sc->told);
 	bool is_whole = sc->next_seq > sc->meta.max_seq;
 	if (r == 0 && !is_whole && !sc->is_damaged) {
@@ -196,7 +196,7 @@ static int see_record(void *arg, uint64_t n, const struct record *record)
 
 static int check_records(struct pg_session_check *sc)
 {
-	int r = pg_each_record(&sc->check->database->conn, sc->id, &sc->row, see_record, sc);
+	int r = pg_each_record(&sc->database->conn, sc->id, &sc->row, see_record, sc);
 	if (r == 0 && sc->last_n && sc->last_n != sc->row.last_record) {
 		tell(sc, "records", "they end with record %llu; its row says %llu",
 			(unsigned long long)sc->last_n, (unsigned long long)sc->row.last_record);
@@ -211,7 +211,7 @@ static int check_start(struct pg_session_check *sc)
 	if (sc->check->found.problems) {
 		return 0;
 	}
-	int r = pg_rehearse(sc->check->database, sc->row.sid, &why);
+	int r = pg_rehearse(sc->database, sc->row.sid, &why);
 	if (why) {
 		tell(sc, "records", "a server that takes the session over finds damage: %s", why);
 	}
@@ -229,10 +229,10 @@ static int see_blob(void *arg, const char *name, const void *bytes, size_t len)
 
 /* --- sessions --- */
 
-static int check_one(struct check *check, const char *id)
+static int check_one(struct pg_database *database, struct check *check, const char *id)
 {
-	struct pg_session_check sc = {.check = check, .id = id};
-	struct pg_conn *conn = &check->database->conn;
+	struct pg_session_check sc = {.database = database, .check = check, .id = id};
+	struct pg_conn *conn = &database->conn;
 	int r = pg_row_read(conn, id, &sc.row);
 	if (r == 0) {
 		check_row(&sc);
@@ -249,23 +249,24 @@ static int check_one(struct check *check, const char *id)
 	return r;
 }
 
-static int check_each(struct check *check)
+static int check_each(struct pg_database *database, struct check *check)
 {
-	PGresult *ids = pg_list_ids(&check->database->conn);
+	PGresult *ids = pg_list_ids(&database->conn);
 	int r = ids ? 0 : -EIO;
 	for (int row = 0; r == 0 && row < PQntuples(ids); row++) {
-		r = check_one(check, PQgetvalue(ids, row, 0));
+		r = check_one(database, check, PQgetvalue(ids, row, 0));
 	}
 	PQclear(ids);
 	return r;
 }
 
-int store_database_check(struct store_database *database, const char *session,
-	const struct store_check_ops *ops, void *owner, struct store_check_counts *counts)
+int pg_check(struct store_database *base, const char *session, const struct store_check_ops *ops,
+	void *owner, struct store_check_counts *counts)
 {
-	struct check check = {.database = database, .ops = ops, .owner = owner, .counts = counts};
+	struct pg_database *database = (struct pg_database *)base;
+	struct check check = {.ops = ops, .owner = owner, .counts = counts};
 	*counts = (struct store_check_counts){0};
-	int r = session ? check_one(&check, session) : check_each(&check);
+	int r = session ? check_one(database, &check, session) : check_each(database, &check);
 	buffer_finish(&check.found.texts);
 	return r;
 }

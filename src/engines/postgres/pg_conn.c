@@ -4,8 +4,6 @@
  */
 #include "pg.h"
 
-#include "holdfast/store_postgres.h"
-
 #include "holdfast/diag.h"
 
 #include <errno.h>
@@ -37,7 +35,7 @@ static void say_why(char **ret_why, const char *text)
 	}
 }
 
-bool store_postgres_is_address(const char *place)
+bool pg_is_address(const char *place)
 {
 	PQconninfoOption *options = strchr(place, '=') ? PQconninfoParse(place, NULL) : NULL;
 	PQconninfoFree(options);
@@ -45,7 +43,7 @@ bool store_postgres_is_address(const char *place)
 	       strncmp(place, "postgres://", strlen("postgres://")) == 0;
 }
 
-bool store_postgres_check(const char *address, char **ret_why)
+bool pg_address_check(const char *address, char **ret_why)
 {
 	char *error = NULL;
 	bool is_good = true;

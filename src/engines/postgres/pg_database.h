@@ -1,23 +1,34 @@
-/* Read access to a database for the tools, shared by the files behind store_database.h. */
+/* What the tools do with a database (store_kind.h), shared by the files behind it. */
 #ifndef HOLDFAST_STORE_PG_DATABASE_H
 #define HOLDFAST_STORE_PG_DATABASE_H
 
 #include "pg.h"
 
 #include "holdfast/store_database.h"
+#include "holdfast/store_kind.h"
 
-struct store_database {
+struct pg_database {
+	struct store_database base; /* the first member */
 	struct pg_conn conn;
 	char *address;
-	struct pg *rehearsal; /* NULL: no store_rehearsal is open */
+	struct pg *rehearsal; /* NULL: no pg_rehearsal is open */
 };
 
+extern const struct store_database_ops pg_database_ops;
+/* Members of these tables. */
+int pg_check(struct store_database *database, const char *session,
+	const struct store_check_ops *ops, void *owner, struct store_check_counts *counts);
+extern const struct store_engine pg_rehearsal;
+int pg_ask(const char *address, struct store_facts_of_database *ret_facts, char **ret_why);
+int pg_open_side(const char *address, const char *from, const struct store_facts *facts,
+	struct moving_side *ret_side, char **ret_why);
+
 /**
- * Takes a session over as a server does, without taking it from anybody, if a store_rehearsal is
+ * Takes a session over as a server does, without taking it from anybody, if a pg_rehearsal is
  * open. Returns 0; a negative errno and *ret_why (static text) if a server would find damage;
  * or another negative errno, *ret_why NULL.
  */
-int pg_rehearse(struct store_database *database, int64_t sid, const char **ret_why);
+int pg_rehearse(struct pg_database *database, int64_t sid, const char **ret_why);
 
 /** A session's row of holdfast_session. */
 struct pg_row {

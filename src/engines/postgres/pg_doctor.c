@@ -1,9 +1,5 @@
 /* Gathers the facts for holdfast doctor: asks the database for its settings, and times commits. */
-#include "holdfast/store_doctor.h"
-
-#include "pg.h"
-
-#include "holdfast/store_postgres.h"
+#include "pg_database.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -118,11 +114,10 @@ static int take_commits(struct pg_conn *conn, struct store_facts_of_database *fa
 	return 0;
 }
 
-int store_doctor_ask(const char *address, struct store_facts_of_database *ret_facts, char **ret_why)
+int pg_ask(const char *address, struct store_facts_of_database *ret_facts, char **ret_why)
 {
 	struct pg_conn conn = {0};
-	*ret_facts = (struct store_facts_of_database){0};
-	if (!store_postgres_check(address, ret_why)) {
+	if (!pg_address_check(address, ret_why)) {
 		return -EINVAL;
 	}
 	int r = pg_connect(&conn, address, PG_ANY, ret_why);
@@ -138,12 +133,4 @@ int store_doctor_ask(const char *address, struct store_facts_of_database *ret_fa
 	}
 	pg_disconnect(&conn);
 	return r;
-}
-
-void store_doctor_finish(struct store_facts_of_database *facts)
-{
-	free(facts->version_text);
-	free(facts->standby_names);
-	free(facts->commit_level);
-	*facts = (struct store_facts_of_database){0};
 }

@@ -9,7 +9,7 @@
 
 static int open_store(struct store *store, const struct store_place *place, char **ret_why)
 {
-	struct store_database *database = place->engine_arg;
+	struct pg_database *database = place->engine_arg;
 	struct pg *pg = xcalloc(1, sizeof(*pg));
 	store->engine_state = pg;
 	store->dir_fd = -1;
@@ -40,7 +40,7 @@ static void free_state(struct store *store)
 	free(pg);
 }
 
-const struct store_engine store_rehearsal = {
+const struct store_engine pg_rehearsal = {
 	.storage = STORAGE_DATABASE,
 	.open = open_store,
 	.close = close_store,
@@ -51,7 +51,7 @@ const struct store_engine store_rehearsal = {
 };
 
 /** The state machine may look names up: those of the moment that the check sees. */
-static void lend_connection(struct store_database *database)
+static void lend_connection(struct pg_database *database)
 {
 	struct pg *pg = database->rehearsal;
 	pg->readers[pg->reader_count++] = database->conn;
@@ -59,7 +59,7 @@ static void lend_connection(struct store_database *database)
 }
 
 /** If the connection has broken meanwhile, whoever uses it next notices that. */
-static void take_connection_back(struct store_database *database)
+static void take_connection_back(struct pg_database *database)
 {
 	struct pg *pg = database->rehearsal;
 	if (pg->reader_count) {
@@ -67,7 +67,7 @@ static void take_connection_back(struct store_database *database)
 	}
 }
 
-static int rehearse(struct store_database *database, struct pg_taken *taken, const char **ret_why)
+static int rehearse(struct pg_database *database, struct pg_taken *taken, const char **ret_why)
 {
 	struct pg *pg = database->rehearsal;
 	lend_connection(database);
@@ -79,7 +79,7 @@ static int rehearse(struct store_database *database, struct pg_taken *taken, con
 	return r;
 }
 
-int pg_rehearse(struct store_database *database, int64_t sid, const char **ret_why)
+int pg_rehearse(struct pg_database *database, int64_t sid, const char **ret_why)
 {
 	struct pg_taken taken;
 	*ret_why = NULL;

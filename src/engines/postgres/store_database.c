@@ -1,8 +1,6 @@
 /* Reads a database for the tools, in one transaction, so that all of it is from one moment. */
 #include "pg_database.h"
 
-#include "holdfast/store_postgres.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,10 +192,10 @@ int pg_each_blob(struct pg_conn *conn, int64_t sid, pg_see_blob *see, void *arg)
 
 /* --- opening --- */
 
-static int begin(struct store_database *database, const char *address, char **ret_why)
+static int begin(struct pg_database *database, const char *address, char **ret_why)
 {
 	struct pg_conn *conn = &database->conn;
-	if (!store_postgres_check(address, ret_why)) {
+	if (!pg_address_check(address, ret_why)) {
 		return -EINVAL;
 	}
 	int r = pg_connect(conn, address, PG_ANY, ret_why);
@@ -206,42 +204,45 @@ static int begin(struct store_database *database, const char *address, char **re
 	return r < 0 ? r : pg_schema_check(conn, ret_why);
 }
 
-int store_database_open(const char *address, struct store_database **ret, char **ret_why)
+static void close_database(struct store_database *base)
 {
-	struct store_database *database = xcalloc(1, sizeof(*database));
+	struct pg_database *database = (struct pg_database *)base;
+	pg_disconnect(&database->conn);
+	free(database->address);
+	free(database);
+}
+
+static int open_database(const char *address, struct store_database **ret, char **ret_why)
+{
+	struct pg_database *database = xcalloc(1, sizeof(*database));
 	char *why = NULL;
+	database->base.ops = &pg_database_ops;
 	database->address = xstrdup(address);
-	*ret = NULL;
-	*ret_why = NULL;
 	int r = begin(database, address, &why);
 	if (r < 0) {
 		*ret_why = xprintf("cannot use the database: %s", why ? why : strerror(-r));
-		store_database_close(database);
+		close_database(&database->base);
 	} else {
-		*ret = database;
+		*ret = &database->base;
 	}
 	free(why);
 	return r;
 }
 
-void store_database_close(struct store_database *database)
-{
-	if (database) {
-		pg_disconnect(&database->conn);
-		free(database->address);
-		free(database);
-	}
-}
-
 /* --- for the tools --- */
 
-int store_database_read_metadata(struct store_database *database, const char *id,
+static struct pg_conn *conn_of(struct store_database *database)
+{
+	return &((struct pg_database *)database)->conn;
+}
+
+static int read_metadata(struct store_database *database, const char *id,
 	const struct store_facts *facts, struct store_metadata *ret, const char **ret_why)
 {
 	struct pg_row row;
 	struct metadata meta = {0};
 	*ret = (struct store_metadata){0};
-	int r = pg_row_read(&database->conn, id, &row);
+	int r = pg_row_read(conn_of(database), id, &row);
 	*ret_why = r == -ENOENT ? "there is no such session" : r < 0 ? strerror(-r) : NULL;
 	r = r < 0 ? r : pg_row_parse(&row, id, facts, &meta, ret_why);
 	if (r == 0) {
@@ -263,13 +264,13 @@ static int show_line(void *arg, uint64_t seq, const char *line, size_t len)
 	return showing->visit(showing->arg, line, len);
 }
 
-int store_database_each_line(struct store_database *database, const char *id, uint64_t after,
+static int each_line(struct store_database *database, const char *id, uint64_t after,
 	store_database_line *visit, void *arg)
 {
 	struct pg_row row;
 	struct showing showing = {.visit = visit, .arg = arg};
-	int r = pg_row_read(&database->conn, id, &row);
-	r = r < 0 ? r : pg_each_line(&database->conn, row.sid, after, show_line, &showing);
+	int r = pg_row_read(conn_of(database), id, &row);
+	r = r < 0 ? r : pg_each_line(conn_of(database), row.sid, after, show_line, &showing);
 	pg_row_finish(&row);
 	return r;
 }
@@ -292,7 +293,17 @@ uint64_t pg_logs_size(struct pg_conn *conn, const char *session)
 	return size;
 }
 
-uint64_t store_database_size(struct store_database *database, const char *session)
+static uint64_t size(struct store_database *database, const char *session)
 {
-	return pg_logs_size(&database->conn, session);
+	return pg_logs_size(conn_of(database), session);
 }
+
+const struct store_database_ops pg_database_ops = {
+	.open = open_database,
+	.close = close_database,
+	.read_metadata = read_metadata,
+	.each_line = each_line,
+	.size = size,
+	.check = pg_check,
+	.rehearsal = &pg_rehearsal,
+};

@@ -2,7 +2,7 @@
 #include "holdfast/beneath.h"
 #include "holdfast/store_postgres.h"
 
-#include "pg.h"
+#include "pg_database.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
@@ -57,7 +57,7 @@ static int open_store(struct store *store, const struct store_place *place, char
 	store->dir_fd = open_named(place->dir, O_RDONLY | O_DIRECTORY, 0);
 	char *why = NULL;
 	int r = pg_nodes_name(pg, place->dir, &why);
-	if (r == 0 && !store_postgres_check(pg->address, &why)) {
+	if (r == 0 && !pg_address_check(pg->address, &why)) {
 		r = -EINVAL;
 	}
 	r = r < 0 ? r : pg_wait(pg, place, enter, &why);
@@ -283,7 +283,7 @@ static const struct engine_blobs_ops blobs = {
 	.open = pg_blob_open,
 };
 
-const struct store_engine store_postgres = {
+static const struct store_engine engine = {
 	.storage = STORAGE_DATABASE,
 	.open = open_store,
 	.close = close_store,
@@ -307,4 +307,14 @@ const struct store_engine store_postgres = {
 	.delete_aside = delete_aside,
 	.nodes = &nodes_ops,
 	.blobs = &blobs,
+};
+
+const struct store_kind store_postgres = {
+	.name = "PostgreSQL",
+	.is_address = pg_is_address,
+	.check = pg_address_check,
+	.engine = &engine,
+	.database = &pg_database_ops,
+	.ask = pg_ask,
+	.open_side = pg_open_side,
 };

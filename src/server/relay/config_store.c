@@ -2,7 +2,7 @@
 #include "config_internal.h"
 
 #include "holdfast/diag.h"
-#include "holdfast/store_postgres.h"
+#include "holdfast/store_kind.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,11 +20,13 @@ int config_take_store(struct config *config, const char *values[])
 	if (!config->store) {
 		return 0;
 	}
-	if (!store_postgres_check(config->store, &why)) {
+	const struct store_kind *kind;
+	if (store_kind_find(config->store, &kind, &why) < 0 || !kind->check(config->store, &why)) {
 		diag(DIAG_ERROR, "--store: %s", why);
 		free(why);
 		return -EINVAL;
 	}
+	config->engine = kind->engine;
 	if (config->durability != DURABILITY_FSYNC) {
 		return refuse_beside(DURABILITY, "the database decides when a commit is on disk");
 	}

@@ -19,7 +19,6 @@
 #include "holdfast/server.h"
 #include "holdfast/session.h"
 #include "holdfast/session_elsewhere.h"
-#include "holdfast/store_postgres.h"
 #include "holdfast/webhook.h"
 
 #include <errno.h>
@@ -473,7 +472,7 @@ static int open_rooms(struct relay *relay)
 					   .place = {.life = &relay->life,
 						   .dir = config->data_dir,
 						   .durability = config->durability,
-						   .engine = config->store ? &store_postgres : NULL,
+						   .engine = config->engine,
 						   .engine_arg = (void *)config->store,
 						   .wait = relay_wait,
 						   .wait_arg = &relay->wait,

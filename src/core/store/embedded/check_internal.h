@@ -10,8 +10,6 @@
 #include "holdfast/hash.h"
 #include "holdfast/store_check.h"
 
-struct store_database;
-
 /** Findings in files that belong together, held back until they are certain. */
 struct findings {
 	struct buffer texts; /* per finding: kind (1 byte), place, text; both with a NUL */
@@ -20,8 +18,7 @@ struct findings {
 };
 
 struct check {
-	const struct store_files *files; /* NULL: check `database` */
-	struct store_database *database;
+	const struct store_files *files; /* NULL: a database is checked */
 	const struct store_check_ops *ops;
 	void *owner;
 	struct store_check_counts *counts;

@@ -2,8 +2,11 @@
  * A data directory as the new side of a migration. It is written under a temporary name. The folder
  * of a session is written as `coming`, and renamed into `sessions` once it is complete and synced.
  */
-#include "core/store/embedded/embedded.h"
-#include "migrate_internal.h"
+#include "migrate_files.h"
+
+#include "embedded.h"
+
+#include "holdfast/store_migrate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +19,14 @@
 #define OUT_SIZE ((size_t)1 << 20)
 
 struct moving_made {
+	const char *dir; /* the final name */
 	char *path; /* the temporary name */
 	int dir_fd;
 	int mark_fd; /* locked against another migration */
 	int sessions_fd;
 	int journal_fd;
 	const struct store_facts *facts;
-	struct moving_files *read; /* the same directory, opened for reading back; or NULL */
+	struct moving_side read; /* the same directory, while it is open for reading back */
 	/* The session that is being written. */
 	int coming_fd;
 	int events_fd;
@@ -45,22 +49,22 @@ static void close_fd(int *fd)
 
 static void close_reading(struct moving_made *made)
 {
-	moving_files_close(made->read);
-	made->read = NULL;
+	if (made->read.side) {
+		made->read.close(made->read.side);
+	}
+	made->read = (struct moving_side){0};
 }
 
 /** Opens the directory for reading, like one on the old side. */
-static int look(struct moving_made *made, struct moving_side *ret)
+static int look(struct moving_made *made)
 {
 	char *why = NULL;
-	int r = made->read ? 0 : moving_files_open(made->path, made->facts, &made->read, ret, &why);
+	int r = made->read.side ? 0 : moving_files_open(made->path, made->facts, &made->read, &why);
 	free(why);
 	if (r < 0) {
 		close_reading(made); /* what is half open is not read */
-		return r;
 	}
-	*ret = moving_files_side(made->read);
-	return 0;
+	return r;
 }
 
 static int list(void *side, char ***ret_ids, size_t *ret_count)
@@ -71,16 +75,16 @@ static int list(void *side, char ***ret_ids, size_t *ret_count)
 
 static int read_session(void *side, const char *id, const struct moving_sink *sink)
 {
-	struct moving_side read;
-	int r = look(side, &read);
-	return r < 0 ? r : read.read(read.side, id, sink);
+	struct moving_made *made = side;
+	int r = look(made);
+	return r < 0 ? r : made->read.read(made->read.side, id, sink);
 }
 
 static int read_records(void *side, const char *id, const struct moving_sink *sink)
 {
-	struct moving_side read;
-	int r = look(side, &read);
-	return r < 0 ? r : read.read_records(read.side, id, sink);
+	struct moving_made *made = side;
+	int r = look(made);
+	return r < 0 ? r : made->read.read_records(made->read.side, id, sink);
 }
 
 /* --- a session --- */
@@ -318,15 +322,52 @@ static void take_back(const struct moving_made *made, const char *dir)
 	free(mark);
 }
 
-int moving_made_open(const char *dir, const struct store_facts *facts, struct moving_made **ret,
-	struct moving_side *ret_side, char **ret_why)
+static int complete(void *side)
+{
+	struct moving_made *made = side;
+	close_reading(made);
+	if (!remove_folder(made->dir_fd, COMING) || disk->fsync(made->dir_fd) < 0 ||
+		rename(made->path, made->dir) < 0) {
+		return -errno;
+	}
+	/* The mark goes once the rename is durable: no later try accepts made->path without it. */
+	char *parent = xprintf("%s/..", made->dir);
+	int r = disk_sync(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY);
+	free(parent);
+	if (r == 0 && (disk->unlinkat(made->dir_fd, STORE_MIGRATION_MARK, 0) < 0 ||
+			      disk->fsync(made->dir_fd) < 0)) {
+		r = -errno;
+	}
+	return r;
+}
+
+static void close_made(void *side)
+{
+	struct moving_made *made = side;
+	close_reading(made);
+	close_fd(&made->events_fd);
+	close_fd(&made->keys_fd);
+	close_fd(&made->coming_fd);
+	close_fd(&made->sessions_fd);
+	close_fd(&made->journal_fd);
+	close_fd(&made->mark_fd);
+	close_fd(&made->dir_fd);
+	buffer_finish(&made->events);
+	buffer_finish(&made->metadata);
+	free(made->path);
+	free(made);
+}
+
+int moving_made_open(const char *dir, const struct store_facts *facts, struct moving_side *ret_side,
+	char **ret_why)
 {
 	size_t len = strlen(dir);
 	while (len > 1 && dir[len - 1] == '/') {
 		len--;
 	}
 	struct moving_made *made = xcalloc(1, sizeof(*made));
-	*made = (struct moving_made){.path = xprintf("%.*s" STORE_MIGRATION_SUFFIX, (int)len, dir),
+	*made = (struct moving_made){.dir = dir,
+		.path = xprintf("%.*s" STORE_MIGRATION_SUFFIX, (int)len, dir),
 		.facts = facts,
 		.dir_fd = -1,
 		.mark_fd = -1,
@@ -335,8 +376,10 @@ int moving_made_open(const char *dir, const struct store_facts *facts, struct mo
 		.coming_fd = -1,
 		.events_fd = -1,
 		.keys_fd = -1};
-	*ret = made;
-	*ret_side = (struct moving_side){.list = list,
+	*ret_side = (struct moving_side){.side = made,
+		.dir = made->path,
+		.close = close_made,
+		.list = list,
 		.read = read_session,
 		.read_records = read_records,
 		.begin = begin,
@@ -350,53 +393,11 @@ int moving_made_open(const char *dir, const struct store_facts *facts, struct mo
 		.remove = remove_session,
 		.begin_records = begin_records,
 		.end_records = end_records,
-		.side = made};
+		.complete = complete};
 	take_back(made, dir);
 	if (rmdir(dir) < 0 && errno != ENOENT) {
 		*ret_why = xprintf("%s is not empty; migrate creates a new directory", dir);
 		return -EEXIST;
 	}
 	return open_dirs(made, ret_why);
-}
-
-const char *moving_made_path(const struct moving_made *made)
-{
-	return made->path;
-}
-
-int moving_made_end(struct moving_made *made, const char *dir)
-{
-	close_reading(made);
-	if (!remove_folder(made->dir_fd, COMING) || disk->fsync(made->dir_fd) < 0 ||
-		rename(made->path, dir) < 0) {
-		return -errno;
-	}
-	/* The mark goes once the rename is durable: no later try accepts made->path without it. */
-	char *parent = xprintf("%s/..", dir);
-	int r = disk_sync(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY);
-	free(parent);
-	if (r == 0 && (disk->unlinkat(made->dir_fd, STORE_MIGRATION_MARK, 0) < 0 ||
-			      disk->fsync(made->dir_fd) < 0)) {
-		r = -errno;
-	}
-	return r;
-}
-
-void moving_made_close(struct moving_made *made)
-{
-	if (!made) {
-		return;
-	}
-	close_reading(made);
-	close_fd(&made->events_fd);
-	close_fd(&made->keys_fd);
-	close_fd(&made->coming_fd);
-	close_fd(&made->sessions_fd);
-	close_fd(&made->journal_fd);
-	close_fd(&made->mark_fd);
-	close_fd(&made->dir_fd);
-	buffer_finish(&made->events);
-	buffer_finish(&made->metadata);
-	free(made->path);
-	free(made);
 }

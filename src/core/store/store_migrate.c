@@ -1,7 +1,10 @@
 /* A migration: copies each session from one side to the other, reads it back, and compares. */
 #include "holdfast/store_migrate.h"
 
-#include "migrate_internal.h"
+#include "core/store/embedded/disk_io.h"
+#include "core/store/embedded/migrate_files.h"
+
+#include "holdfast/store_kind.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
@@ -12,9 +15,6 @@
 
 struct store_migrate {
 	struct store_migrate_config config;
-	struct moving_pg pg;
-	struct moving_files *files; /* the old side, if that is a directory */
-	struct moving_made *made; /* the new side, if that is a directory */
 	struct moving_side from;
 	struct moving_side to;
 	struct store_migrate_counts counts;
@@ -283,115 +283,74 @@ int store_migrate_run(
 
 /* --- opening and ending --- */
 
+void moving_settle_metadata(struct metadata *meta)
+{
+	buffer_clear(&meta->facts_text);
+	meta->facts_ops->write(meta->facts, &meta->facts_text);
+	meta->base_seq = meta->first_seq;
+	meta->log_size -= meta->first_at;
+	meta->first_at = 0;
+}
+
 int store_migrate_open(
 	const struct store_migrate_config *config, struct store_migrate **ret, char **ret_why)
 {
+	const struct store_kind *kind;
 	struct store_migrate *migrate = xcalloc(1, sizeof(*migrate));
 	migrate->config = *config;
 	*ret = migrate;
 	*ret_why = NULL;
-	int r = config->to_database ? moving_files_open(config->dir, config->facts, &migrate->files,
-					      &migrate->from, ret_why)
-				    : moving_pg_open(&migrate->pg, config->address, false, NULL,
-					      config->facts, &migrate->from, ret_why);
+	int r = store_kind_find(config->address, &kind, ret_why);
 	if (r < 0) {
 		return r;
 	}
-	return config->to_database ? moving_pg_open(&migrate->pg, config->address, true,
-					     config->dir, config->facts, &migrate->to, ret_why)
-				   : moving_made_open(config->dir, config->facts, &migrate->made,
-					     &migrate->to, ret_why);
+	r = config->to_database
+		    ? moving_files_open(config->dir, config->facts, &migrate->from, ret_why)
+		    : kind->open_side(
+			      config->address, NULL, config->facts, &migrate->from, ret_why);
+	if (r < 0) {
+		return r;
+	}
+	return config->to_database
+		       ? kind->open_side(
+				 config->address, config->dir, config->facts, &migrate->to, ret_why)
+		       : moving_made_open(config->dir, config->facts, &migrate->to, ret_why);
 }
 
 uint64_t store_migrate_size(struct store_migrate *migrate)
 {
-	return migrate->files ? moving_files_size(migrate->files)
-			      : pg_logs_size(&migrate->pg.conn, NULL);
+	return migrate->from.size(migrate->from.side);
 }
 
 int store_migrate_end(struct store_migrate *migrate, char **ret_why)
 {
-	int r = migrate->made ? moving_made_end(migrate->made, migrate->config.dir)
-			      : moving_pg_end(&migrate->pg);
+	int r = migrate->to.complete(migrate->to.side);
 	*ret_why = r < 0 ? xprintf("it cannot be completed: %s", strerror(-r)) : NULL;
 	return r;
+}
+
+static void close_side(const struct moving_side *side)
+{
+	if (side->side) {
+		side->close(side->side);
+	}
 }
 
 void store_migrate_close(struct store_migrate *migrate)
 {
 	if (migrate) {
-		moving_files_close(migrate->files);
-		moving_made_close(migrate->made);
-		moving_pg_close(&migrate->pg);
+		close_side(&migrate->from);
+		close_side(&migrate->to);
 		free(migrate);
 	}
 }
 
 const char *store_migrate_dir(const struct store_migrate *migrate)
 {
-	return migrate->made ? moving_made_path(migrate->made) : migrate->config.dir;
+	return migrate->config.to_database ? migrate->config.dir : migrate->to.dir;
 }
 
-/* --- secrets and access lines --- */
-
-int store_migrate_each_secret(struct store_migrate *migrate,
-	int (*visit)(void *arg, const char *name, const char *bytes, size_t len), void *arg)
+const struct moving_side *store_migrate_database(const struct store_migrate *migrate)
 {
-	PGresult *rows =
-		pg_run(&migrate->pg.conn, "SELECT name, bytes FROM holdfast_secret", NULL, NULL);
-	int r = rows ? 0 : -EIO;
-	for (int row = 0; r == 0 && row < PQntuples(rows); row++) {
-		r = visit(arg, PQgetvalue(rows, row, 0), PQgetvalue(rows, row, 1),
-			(size_t)PQgetlength(rows, row, 1));
-	}
-	PQclear(rows);
-	return r;
-}
-
-int store_migrate_each_line(struct store_migrate *migrate,
-	int (*visit)(void *arg, const char *line, size_t len), void *arg)
-{
-	PGresult *rows = pg_run(
-		&migrate->pg.conn, "SELECT line FROM holdfast_access ORDER BY n", NULL, NULL);
-	int r = rows ? 0 : -EIO;
-	for (int row = 0; r == 0 && row < PQntuples(rows); row++) {
-		r = visit(arg, PQgetvalue(rows, row, 0), (size_t)PQgetlength(rows, row, 0));
-	}
-	PQclear(rows);
-	return r;
-}
-
-static int put(struct store_migrate *migrate, const char *sql, struct pg_params *params)
-{
-	PGresult *result = pg_run(&migrate->pg.conn, sql, params, NULL);
-	pg_params_finish(params);
-	PQclear(result);
-	return result ? 0 : -EIO;
-}
-
-int store_migrate_put_secret(
-	struct store_migrate *migrate, const char *name, const char *bytes, size_t len)
-{
-	struct pg_params params = {0};
-	pg_add_text(&params, name, strlen(name));
-	pg_add_bytea(&params, bytes, len);
-	return put(migrate,
-		"INSERT INTO holdfast_secret (name, bytes) VALUES ($1, $2)"
-		" ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes",
-		&params);
-}
-
-int store_migrate_put_lines(struct store_migrate *migrate, const char *lines, size_t len)
-{
-	struct pg_params params = {0};
-	pg_add_text(&params, lines, len);
-	int r = pg_run_all(&migrate->pg.conn, "BEGIN; DELETE FROM holdfast_access", NULL);
-	r = r < 0 ? r
-		  : put(migrate,
-			    "INSERT INTO holdfast_access (writer, line) SELECT 'migrate', l.line"
-			    " FROM regexp_split_to_table($1, E'\\n') WITH ORDINALITY AS l(line, place)"
-			    " WHERE l.line <> '' ORDER BY l.place",
-			    &params);
-	pg_params_finish(&params);
-	return r < 0 ? r : pg_run_all(&migrate->pg.conn, "COMMIT", NULL);
+	return migrate->config.to_database ? &migrate->to : &migrate->from;
 }

@@ -1,6 +1,7 @@
 /* A data directory as the old side of a migration: reads its files, and records of its journal. */
-#include "core/store/embedded/embedded.h"
-#include "migrate_internal.h"
+#include "migrate_files.h"
+
+#include "embedded.h"
 
 #include "holdfast/hash.h"
 #include "holdfast/store_check.h"
@@ -14,11 +15,19 @@
 /* Names come in pieces of about this size. */
 #define NAMES_SIZE ((size_t)256 * 1024)
 
+struct kept_record {
+	struct list link;
+	enum record_kind kind;
+	int64_t ts;
+	size_t len;
+	char data[];
+};
+
 /** The records of a session, from a snapshot on. */
 struct kept_records {
 	uint64_t epoch;
 	bool is_deleted;
-	struct list records; /* struct pg_record */
+	struct list records; /* struct kept_record */
 	char id[];
 };
 
@@ -29,21 +38,12 @@ struct moving_files {
 	bool is_unsettled; /* a server has to recover it first */
 };
 
-void moving_settle_metadata(struct metadata *meta)
-{
-	buffer_clear(&meta->facts_text);
-	meta->facts_ops->write(meta->facts, &meta->facts_text);
-	meta->base_seq = meta->first_seq;
-	meta->log_size -= meta->first_at;
-	meta->first_at = 0;
-}
-
 /* --- the journal --- */
 
 static void forget(struct kept_records *kept)
 {
 	list_for_each_safe(link, tmp, &kept->records) {
-		struct pg_record *record = list_entry(link, struct pg_record, link);
+		struct kept_record *record = list_entry(link, struct kept_record, link);
 		list_remove(&record->link);
 		free(record);
 	}
@@ -74,8 +74,9 @@ static void keep(struct moving_files *files, const struct record *record)
 	if (!counts || !record_is_known(record)) {
 		return;
 	}
-	struct pg_record *own = xmalloc(sizeof(*own) + record->data_len + 1);
-	*own = (struct pg_record){.kind = record->kind, .ts = record->ts, .len = record->data_len};
+	struct kept_record *own = xmalloc(sizeof(*own) + record->data_len + 1);
+	*own = (struct kept_record){
+		.kind = record->kind, .ts = record->ts, .len = record->data_len};
 	memcpy(own->data, record->data_len ? record->data : "", record->data_len);
 	list_append(&kept->records, &own->link);
 }
@@ -292,7 +293,7 @@ static int read_records(void *side, const char *id, const struct moving_sink *si
 		return r;
 	}
 	list_for_each(link, &kept->records) {
-		const struct pg_record *own = list_entry(link, struct pg_record, link);
+		const struct kept_record *own = list_entry(link, struct kept_record, link);
 		const struct record record = {.kind = own->kind,
 			.id = id,
 			.id_len = strlen(id),
@@ -310,19 +311,40 @@ static int read_records(void *side, const char *id, const struct moving_sink *si
 
 /* --- opening --- */
 
-struct moving_side moving_files_side(struct moving_files *files)
+static uint64_t size(void *side)
 {
-	return (struct moving_side){
-		.list = list, .read = read_session, .read_records = read_records, .side = files};
+	const struct moving_files *files = side;
+	return store_check_size(&files->files, NULL);
 }
 
-int moving_files_open(const char *dir, const struct store_facts *facts, struct moving_files **ret,
+static void free_kept(void *value, void *arg)
+{
+	forget(value);
+	free(value);
+}
+
+static void close_files(void *side)
+{
+	struct moving_files *files = side;
+	hash_each(files->records, free_kept, NULL);
+	hash_destroy(files->records);
+	store_files_close(&files->files);
+	free(files);
+}
+
+int moving_files_open(const char *dir, const struct store_facts *facts,
 	struct moving_side *ret_side, char **ret_why)
 {
 	struct moving_files *files = xcalloc(1, sizeof(*files));
 	files->facts = facts;
 	files->records = hash_create();
-	*ret = files;
+	*ret_side = (struct moving_side){.side = files,
+		.dir = dir,
+		.close = close_files,
+		.list = list,
+		.read = read_session,
+		.read_records = read_records,
+		.size = size};
 	int r = store_files_open(dir, &files->files, ret_why);
 	if (r < 0) {
 		return r;
@@ -337,27 +359,5 @@ int moving_files_open(const char *dir, const struct store_facts *facts, struct m
 	if (r < 0) {
 		*ret_why = xprintf("the journal of %s cannot be read: %s", dir, strerror(-r));
 	}
-	*ret_side = moving_files_side(files);
 	return r;
-}
-
-uint64_t moving_files_size(const struct moving_files *files)
-{
-	return store_check_size(&files->files, NULL);
-}
-
-static void free_kept(void *value, void *arg)
-{
-	forget(value);
-	free(value);
-}
-
-void moving_files_close(struct moving_files *files)
-{
-	if (files) {
-		hash_each(files->records, free_kept, NULL);
-		hash_destroy(files->records);
-		store_files_close(&files->files);
-		free(files);
-	}
 }
