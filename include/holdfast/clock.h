@@ -3,8 +3,8 @@
  * and by any amount. The elapsed clock counts since the machine booted, including time suspended,
  * and cannot be set: use it for durations and deadlines.
  *
- * Only relay, net, agent and the session that records an input read a clock; the state machine is
- * given the time. libuv's timers use a third clock, CLOCK_MONOTONIC, which stops during a suspend.
+ * A session reads the clock when it records an input; the state machine is given that time, and
+ * reads no clock. libuv's timers use a third clock, CLOCK_MONOTONIC, which stops during a suspend.
  * That is right for waiting on a child process, which was suspended as well.
  */
 #ifndef HOLDFAST_CLOCK_H

@@ -1,7 +1,7 @@
 /*
  * Holdfast's diagnostic messages on stderr: `holdfast: LEVEL: text`, or JSON objects with the time.
- * ("log" always means the event log.) A module that returns an error does not print it; relay/,
- * net/ and agent/ print it, once. All text is made safe for a terminal (diag_clean()). Level and
+ * ("log" always means the event log.) A function that returns an error does not print it; the one
+ * that ends the matter does, once. All text is made safe for a terminal (diag_clean()). Level and
  * format are process-wide state.
  */
 #ifndef HOLDFAST_DIAG_H

@@ -2,7 +2,7 @@
  * Encoders: who makes bytes of what an observer is sent (observer.h). The observer gives typed
  * values; an encoder makes of them the frames of one kind of client, and nobody reads these frames
  * again. One table for each kind: `websocket_encoder` here, `sse_encoder` in sse.h, `mirror_encoder`
- * in mirror.h, the others beside their doors in net.
+ * in mirror.h of the nodes, the others in src/doors.
  */
 #ifndef HOLDFAST_ENCODER_H
 #define HOLDFAST_ENCODER_H

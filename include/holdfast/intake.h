@@ -1,6 +1,6 @@
 /*
  * Intake: checks all input before it reaches a session, and refuses invalid input with a code and a
- * message. Sessions get no input any other way.
+ * message. Events, prompts and answers of others reach a session no other way.
  *
  * All functions run on the loop's thread. Those with a `refusal` return 0, or a negative value with
  * the refusal filled in. An accepted input is durable only later: answers wait for

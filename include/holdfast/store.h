@@ -50,7 +50,7 @@ typedef bool snapshot_is_foreign(
 struct json_t;
 /**
  * Facts: what the owner keeps about each session beside its log, in memory and in metadata.json.
- * Of a session that is not in memory, nothing but its facts and a few numbers is. The store calls
+ * For a session that is not in memory, only its facts and a few counters are kept. The store calls
  * these functions to update, write and read the facts, and does not interpret them. Every fact must
  * follow from events, or from records that are durable in the journal.
  */
@@ -251,7 +251,7 @@ bool store_is_failing(const struct store *store);
 size_t store_backlog(const struct store *store);
 
 /**
- * Makes a session: gathers its RECORD_CREATE, with this data. Its folder is made once that is
+ * Creates a session: gathers its RECORD_CREATE, with this data. Its folder is made once that is
  * durable. Returns the record's lsn, -EEXIST if a session that is not STORE_PRESENT has this id, or
  * another negative errno.
  */

@@ -1,6 +1,6 @@
 /*
- * Who owns a session in PostgreSQL: the protocol of src/store/pg_*.c, for spin, which tries all
- * orders of all steps. tests/style/22-nodes-model.test.mjs runs it.
+ * Who owns a session in PostgreSQL: the protocol of src/engines/postgres/pg_*.c, for spin, which
+ * tries all orders of all steps. tests/style/22-nodes-model.test.mjs runs it.
  *
  * Two nodes, one session that node 0 has when all begins, a database and its synchronous standby. Any
  * step may come as late as spin likes, so a paused owner that wakes is no fault: it is always there.

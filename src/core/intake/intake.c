@@ -1,3 +1,4 @@
+/* Checks what producers, agents and controllers send, and gives it to the session. */
 #include "batch.h"
 
 #include "holdfast/elicitation.h"

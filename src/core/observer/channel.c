@@ -1,3 +1,4 @@
+/* Channels: wake the observers of a session, and send them all what is no event. */
 #include "observer_internal.h"
 
 #include <string.h>

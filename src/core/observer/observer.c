@@ -1,3 +1,4 @@
+/* Observers: a load, page by page, then live events. observer_pump() sends what is due. */
 #include "observer_internal.h"
 
 #include <assert.h>
@@ -349,7 +350,7 @@ static void fetch(struct observer *o, const struct log_page *page)
 	struct event **hot = xcalloc((size_t)(page->to - page->from + 1), sizeof(struct event *));
 	struct log_page now = *page;
 	if (!o->is_loading) {
-		now.format = FORMAT_MARKDOWN; /* HTML of new events is made here, once for all */
+		now.format = FORMAT_MARKDOWN; /* the encoder renders new events, once for all */
 	}
 	size_t n = session_log_get_hot(o->channel->log, &now, hot);
 	if (n) {

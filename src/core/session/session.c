@@ -1,5 +1,7 @@
 /*
  * The path of an input through a session: journaled, applied, committed, or undone after a failure.
+ * session_table.c calls session_commit() for each session with new records when the store says that
+ * they are durable, session_fail() when they are lost, and session_publish() at the end of a tick.
  */
 #include "session_internal.h"
 

@@ -6,7 +6,7 @@
  * memory.
  *
  * All functions run on the loop's thread, and do not block unless noted. Results are reported in
- * later turns of the loop, and never for a log that has been removed.
+ * later ticks of the loop, and never for a log that has been removed.
  */
 #ifndef HOLDFAST_ENGINE_H
 #define HOLDFAST_ENGINE_H

@@ -505,7 +505,7 @@ static void land(struct log_write *write, bool is_synced)
 		if (write->part.count) {
 			html_follow(log, false);
 		}
-		/* Only what adds names has them written: else a full disk would be tried for ever. */
+		/* Names are written only with new ones, or a full disk would be retried forever. */
 		bool is_more = write->part.count || write->part.names.len;
 		add_entries(log, &write->part);
 		log_part_land(&write->part);
