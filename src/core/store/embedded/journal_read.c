@@ -162,9 +162,9 @@ int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *n
 	return open_reader(reader, dir_fd, name, true);
 }
 
-bool journal_header_is_foreign(struct journal_reader *reader, int dir_fd, const char *name)
+int journal_reader_open_header(struct journal_reader *reader, int dir_fd, const char *name)
 {
-	return open_reader(reader, dir_fd, name, false) == -ENOTSUP;
+	return open_reader(reader, dir_fd, name, false);
 }
 
 static bool read_trailer(const struct journal_reader *reader, struct batch *batch)

@@ -46,11 +46,8 @@ enum journal_found {
  * reader in any case.
  */
 int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *name);
-/**
- * Reads only the header. Returns whether that is good but not supported. Close the reader in any
- * case.
- */
-bool journal_header_is_foreign(struct journal_reader *reader, int dir_fd, const char *name);
+/** The same, but reads only the header: no batch is looked for if that is damaged. */
+int journal_reader_open_header(struct journal_reader *reader, int dir_fd, const char *name);
 void journal_reader_close(struct journal_reader *reader);
 /**
  * Reads the next record, which is valid until the reader is closed. For JOURNAL_DAMAGED

@@ -5,6 +5,7 @@
  */
 #include "recover_internal.h"
 
+#include "holdfast/beneath.h"
 #include "holdfast/diag.h"
 
 #include <assert.h>
@@ -39,43 +40,51 @@ static void forget(struct list *records)
 	}
 }
 
-/** Whether a session's state depends on this record. */
-static bool is_of_state(const struct record *record)
-{
-	return record_is_known(record) && record->kind != RECORD_CREATE &&
-	       record->kind != RECORD_DELETE;
-}
-
 /* --- rewind, after a failure --- */
 
 struct rewind {
-	struct recovery rec; /* must be first: callbacks get it and cast it back */
+	struct store *store;
 	uv_work_t work;
-	struct link_of_chain link;
+	int journal_fd;
+	struct journal_segment segment; /* number 0: none */
 	struct hash *wanted; /* the sessions, by journal_session_hash(); the value is the store */
 	struct list records;
-	char *why;
 	int status;
 };
 
-static int keep_if_wanted(struct recovery *rec, const struct record *record)
+static bool is_wanted(const struct rewind *rewind, uint64_t session)
 {
-	struct rewind *rewind = (struct rewind *)rec;
+	return hash_get(rewind->wanted, (const char *)&session, sizeof(session)) != NULL;
+}
+
+static int keep_if_wanted(void *arg, const struct record *record, const struct journal_place *place)
+{
+	struct rewind *rewind = arg;
 	uint64_t session = journal_session_hash(record->id, record->id_len, record->epoch);
-	if (is_of_state(record) &&
-		hash_get(rewind->wanted, (const char *)&session, sizeof(session))) {
+	if (journal_record_counts(record) && is_wanted(rewind, session)) {
 		keep(&rewind->records, record);
 	}
 	return 0;
 }
 
+/** A damaged record of another session does no harm here: the next start finds it. */
+static int handle_damage(void *arg, enum journal_damage damage, const struct journal_place *place)
+{
+	bool is_of_another = damage == JOURNAL_RECORD_DAMAGED && !is_wanted(arg, place->session);
+	return damage == JOURNAL_BATCH_DAMAGED || is_of_another ? 0
+	       : place->error                                   ? place->error
+								: -EBADMSG;
+}
+
 static void rewind_work(uv_work_t *work)
 {
 	struct rewind *rewind = work->data;
-	size_t valid;
-	if (rewind->link.number) {
-		rewind->status = recover_walk_segment(
-			&rewind->rec, rewind->link, false, keep_if_wanted, &valid);
+	struct journal_extent extent;
+	const struct journal_visitor visitor = {
+		.record = keep_if_wanted, .damage = handle_damage, .arg = rewind};
+	if (rewind->segment.number) {
+		rewind->status = journal_segment_walk(
+			rewind->journal_fd, &rewind->segment, &visitor, &extent);
 	}
 }
 
@@ -95,10 +104,11 @@ static int replay_kept(struct store *store, struct list *records)
 static void rewind_done(uv_work_t *work, int status)
 {
 	struct rewind *rewind = work->data;
-	struct store *store = rewind->rec.store;
+	struct store *store = rewind->store;
 	store->jobs--;
-	if (rewind->why) {
-		diag(DIAG_ERROR, "%s", rewind->why);
+	if (rewind->status < 0) {
+		diag(DIAG_ERROR, "journal segment %016llx cannot be read again: %s",
+			(unsigned long long)rewind->segment.number, file_error(-rewind->status));
 	}
 	int r = rewind->status;
 	if (r == 0 && server_may(store->life, MAY_KEEP_UP)) {
@@ -107,8 +117,6 @@ static void rewind_done(uv_work_t *work, int status)
 	store_rewound(store, r);
 	forget(&rewind->records);
 	hash_destroy(rewind->wanted);
-	hash_destroy(rewind->rec.damaged);
-	free(rewind->why);
 	free(rewind);
 }
 
@@ -116,10 +124,11 @@ void look_back_rewind(struct store *store)
 {
 	const struct journal *journal = &embedded_of(store)->journal;
 	struct rewind *rewind = xcalloc(1, sizeof(*rewind));
-	rewind->rec = (struct recovery){
-		.store = store, .damaged = hash_create(), .ret_why = &rewind->why};
+	rewind->store = store;
+	rewind->journal_fd = journal->dir_fd;
 	rewind->work.data = rewind;
-	rewind->link = (struct link_of_chain){journal->before_segment, journal->before_len};
+	rewind->segment =
+		(struct journal_segment){journal->before_segment, journal->before_len, false};
 	rewind->wanted = hash_create();
 	list_init(&rewind->records);
 	list_for_each(link, &store->logs) {
@@ -137,7 +146,7 @@ void look_back_rewind(struct store *store)
 /* --- the return of a left-out session --- */
 
 struct homecoming {
-	struct recovery rec; /* must be first: callbacks get it and cast it back */
+	struct recovery rec; /* must be first: keep_all() gets it and casts it back */
 	uv_work_t work;
 	struct store *store;
 	struct store shadow; /* filled by the thread pool with the log, and nothing else */
@@ -148,11 +157,10 @@ struct homecoming {
 	int status;
 };
 
-static int keep_all(struct recovery *rec, const struct record *record)
+static int keep_all(void *arg, const struct record *record, const struct journal_place *place)
 {
-	struct homecoming *home = (struct homecoming *)rec;
-	if (is_of_state(record) && strlen(home->id) == record->id_len &&
-		memcmp(home->id, record->id, record->id_len) == 0) {
+	struct homecoming *home = arg;
+	if (journal_record_counts(record) && journal_record_is_of(record, home->id)) {
 		keep(&home->records, record);
 	}
 	return 0;
@@ -284,7 +292,7 @@ void look_back_for(struct store *store, const char *id)
 	home->state.journal.dir_fd = emb->journal.dir_fd;
 	log_table_init(&shadow->by_id);
 	list_init(&shadow->logs);
-	home->rec = recovery_begin(shadow, &home->why);
+	home->rec = recovery_begin(shadow, emb->journal.dir_fd, &home->why);
 	home->rec.only = home->id;
 	emb->looking_back++;
 	store->jobs++;

@@ -48,70 +48,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/** The last creation or deletion of a session in the journal. */
-struct fate {
-	uint64_t epoch;
-	bool deleted;
-	bool had_another; /* the journal has a deletion of a session with this id */
-	int64_t ts;
-	struct buffer data; /* of its RECORD_CREATE */
-	char *id;
-};
-
-/** Makes the key of one session among those that had the same id: its epoch and id. */
-static void life_key(uint64_t epoch, const char *id, size_t id_len, struct buffer *out)
-{
-	pack_le(out, epoch, 8);
-	buffer_append(out, id, id_len);
-}
-
-static void note_deletion(struct recovery *rec, const struct record *record)
-{
-	struct buffer key = {0};
-	life_key(record->epoch, record->id, record->id_len, &key);
-	hash_put(rec->deleted, key.data, key.len, rec->store);
-	buffer_finish(&key);
-}
-
-static bool was_deleted(const struct recovery *rec, const char *id, uint64_t epoch)
-{
-	struct buffer key = {0};
-	life_key(epoch, id, strlen(id), &key);
-	bool was = hash_get(rec->deleted, key.data, key.len) != NULL;
-	buffer_finish(&key);
-	return was;
-}
-
 /** Returns whether the record belongs to a session that is being recovered (rec->only). */
 static bool is_wanted(const struct recovery *rec, const struct record *record)
 {
-	return !rec->only || (strlen(rec->only) == record->id_len &&
-				     memcmp(rec->only, record->id, record->id_len) == 0);
+	return !rec->only || journal_record_is_of(record, rec->only);
 }
 
-static int note_fate(struct recovery *rec, const struct record *record)
+static int note_life(void *arg, const struct record *record, const struct journal_place *place)
 {
-	if (!is_wanted(rec, record)) {
-		return 0;
-	}
-	if (record->kind != RECORD_CREATE && record->kind != RECORD_DELETE) {
-		return 0;
-	}
-	struct fate *fate = hash_get(rec->fates, record->id, record->id_len);
-	if (!fate) {
-		fate = xcalloc(1, sizeof(*fate));
-		fate->id = xstrndup(record->id, record->id_len);
-		hash_put(rec->fates, record->id, record->id_len, fate);
-	}
-	fate->epoch = record->epoch;
-	fate->deleted = record->kind == RECORD_DELETE;
-	fate->had_another = fate->had_another || fate->deleted;
-	fate->ts = record->ts;
-	if (fate->deleted) {
-		note_deletion(rec, record);
-	} else {
-		buffer_clear(&fate->data);
-		buffer_append(&fate->data, record->data, record->data_len);
+	struct recovery *rec = arg;
+	if (is_wanted(rec, record)) {
+		journal_view_note(&rec->view, record, place);
 	}
 	return 0;
 }
@@ -132,7 +79,8 @@ static void set_aside(struct recovery *rec, const char *id, const char *why)
 static int give_up_records(struct recovery *rec, struct session_log *log, const char *why)
 {
 	repair_note_journal(log, why);
-	recover_note_damage(rec, journal_session_hash(log->id, strlen(log->id), log->epoch));
+	journal_view_note_damaged(
+		&rec->view, journal_session_hash(log->id, strlen(log->id), log->epoch));
 	return 0;
 }
 
@@ -142,7 +90,8 @@ static int give_up_records(struct recovery *rec, struct session_log *log, const 
  */
 static bool is_given_up(struct recovery *rec, struct session_log *log)
 {
-	if (!recover_is_to_repair(rec, log->id) || !recover_is_damaged(rec, log->id, log->epoch)) {
+	if (!recover_is_to_repair(rec, log->id) ||
+		!journal_view_is_damaged(&rec->view, log->id, log->epoch)) {
 		return false;
 	}
 	repair_note_journal(log, RECORD_DAMAGED);
@@ -150,8 +99,9 @@ static bool is_given_up(struct recovery *rec, struct session_log *log)
 	return true;
 }
 
-int recover_replay(struct recovery *rec, const struct record *record)
+int recover_replay(void *arg, const struct record *record, const struct journal_place *place)
 {
+	struct recovery *rec = arg;
 	struct store *store = rec->store;
 	struct session_log *log = log_table_get(&store->by_id, record->id, record->id_len);
 	if (!log || log->epoch != record->epoch || !is_wanted(rec, record) ||
@@ -163,7 +113,7 @@ int recover_replay(struct recovery *rec, const struct record *record)
 	}
 	/* Segments can be deleted only when the session's own files have all of this. */
 	log->dirty = true;
-	if (record->kind == RECORD_CREATE || record->kind == RECORD_DELETE) {
+	if (!journal_record_counts(record)) {
 		return 0;
 	}
 	if (!log->owner) {
@@ -203,7 +153,7 @@ static int leave_out(struct recovery *rec, const char *id, int error)
 }
 
 /** Removes the folder of a deleted session, to make room for a new one with the same id. */
-static int remove_old(struct recovery *rec, const char *id, const struct fate *fate)
+static int remove_old(struct recovery *rec, const char *id)
 {
 	if (remove_folder(embedded_of(rec->store)->sessions_fd, id)) {
 		return 0;
@@ -211,26 +161,27 @@ static int remove_old(struct recovery *rec, const char *id, const struct fate *f
 	int r = -errno;
 	embedded_of(rec->store)->has_leftover = true;
 	hash_put(embedded_of(rec->store)->leftovers, id, strlen(id), rec->store);
-	return fate && !fate->deleted ? recover_refuse(rec, r, "sessions/%s cannot be removed: %s",
-						id, file_error(-r))
-				      : 0;
+	return journal_view_newest(&rec->view, id)->is_deleted
+		       ? 0
+		       : recover_refuse(
+				 rec, r, "sessions/%s cannot be removed: %s", id, file_error(-r));
 }
 
-static void *create_facts(const struct store *store, const struct fate *fate)
+static void *create_facts(const struct store *store, const struct journal_life *life)
 {
-	return store->ops->facts->create(fate->data.data, fate->data.len);
+	return store->ops->facts->create(life->data.data, life->data.len);
 }
 
 /** The metadata of a session without events, of which the journal has all. */
-static struct metadata metadata_of_fate(const struct store *store, const struct fate *fate)
+static struct metadata metadata_of_life(const struct store *store, const struct journal_life *life)
 {
-	return (struct metadata){.epoch = fate->epoch,
+	return (struct metadata){.epoch = life->epoch,
 		.first_seq = 1,
 		.base_seq = 1,
-		.created_at = fate->ts,
-		.updated_at = fate->ts,
+		.created_at = life->created_at,
+		.updated_at = life->created_at,
 		.facts_ops = store->ops->facts,
-		.facts = create_facts(store, fate)};
+		.facts = create_facts(store, life)};
 }
 
 /** Recovers the session in a folder, once its metadata is known or made up. */
@@ -238,15 +189,14 @@ static int load_log(struct recovery *rec, const char *id, struct metadata *meta,
 {
 	const char *why;
 	struct session_log *log;
-	const struct fate *fate = hash_get(rec->fates, id, strlen(id));
-	bool is_in_journal = fate && !fate->deleted && fate->epoch == meta->epoch;
+	bool is_in_journal = journal_view_folder(&rec->view, id, &meta->epoch) == FOLDER_IS_CREATED;
 	int r = recover_session(rec->store, id, meta, &log, &why);
 	if (r == -EBADMSG && has_meta && is_in_journal) {
 		diag(DIAG_WARN,
 			"session %s: %s; it is made anew from the journal, which has all of it", id,
 			why);
 		metadata_finish(meta);
-		*meta = metadata_of_fate(rec->store, fate);
+		*meta = metadata_of_life(rec->store, journal_view_newest(&rec->view, id));
 		r = repair_drop_log(rec->store, id); /* its lines may be those of another */
 		return r < 0 ? leave_out(rec, id, r) : load_log(rec, id, meta, false);
 	}
@@ -265,7 +215,6 @@ static int load_session(struct recovery *rec, const char *id)
 {
 	struct store *store = rec->store;
 	struct embedded_store *emb = embedded_of(store);
-	struct fate *fate = hash_get(rec->fates, id, strlen(id));
 	struct metadata meta = {0};
 	const char *why;
 	int r = metadata_read(emb->sessions_fd, id, store->ops->facts, &meta, &why);
@@ -273,12 +222,14 @@ static int load_session(struct recovery *rec, const char *id)
 	if (r < 0 && r != -ENOENT && r != -EBADMSG) {
 		return leave_out(rec, id, r);
 	}
-	if (has_meta ? was_deleted(rec, id, meta.epoch) : fate && fate->had_another) {
+	enum journal_folder folder =
+		journal_view_folder(&rec->view, id, has_meta ? &meta.epoch : NULL);
+	if (folder == FOLDER_IS_DELETED) {
 		metadata_finish(&meta);
-		return remove_old(rec, id, fate);
+		return remove_old(rec, id);
 	}
-	if (!has_meta && fate && !fate->deleted) {
-		meta = metadata_of_fate(store, fate);
+	if (!has_meta && folder == FOLDER_IS_CREATED) {
+		meta = metadata_of_life(store, journal_view_newest(&rec->view, id));
 	} else if (r == -ENOENT && recover_log_is_empty(store, id)) {
 		diag(DIAG_WARN, "session %s was incomplete and never acknowledged: removed", id);
 		remove_folder(emb->sessions_fd, id);
@@ -289,7 +240,7 @@ static int load_session(struct recovery *rec, const char *id)
 		set_aside(rec, id, "metadata.json is damaged");
 		return 0;
 	}
-	if (recover_is_damaged(rec, id, meta.epoch) && !recover_is_to_repair(rec, id)) {
+	if (journal_view_is_damaged(&rec->view, id, meta.epoch) && !recover_is_to_repair(rec, id)) {
 		set_aside(rec, id, RECORD_DAMAGED);
 		r = 0;
 	} else {
@@ -312,26 +263,26 @@ static int each_folder(struct recovery *rec, int (*visit)(struct recovery *rec, 
 }
 
 /** Sets a session aside of which only the journal knows: its id stays taken, and repair finds it. */
-static void set_folderless_aside(struct recovery *rec, const struct fate *fate)
+static void set_folderless_aside(struct recovery *rec, const struct journal_life *life)
 {
 	struct store *store = rec->store;
 	struct embedded_store *emb = embedded_of(store);
-	struct metadata meta = metadata_of_fate(store, fate);
+	struct metadata meta = metadata_of_life(store, life);
 	struct buffer json = {0};
-	int made = disk->mkdirat(emb->sessions_fd, fate->id, 0700);
-	int dir_fd = made < 0 ? -1 : disk_open_dir(emb->sessions_fd, fate->id);
+	int made = disk->mkdirat(emb->sessions_fd, life->id, 0700);
+	int dir_fd = made < 0 ? -1 : disk_open_dir(emb->sessions_fd, life->id);
 	int r = dir_fd < 0 ? -errno : 0;
 	if (r == 0) {
 		meta.facts_ops->write(meta.facts, &meta.facts_text);
-		metadata_append(fate->id, &meta, &json);
+		metadata_append(life->id, &meta, &json);
 		r = disk_replace(dir_fd, "metadata.json", &json, true);
 		close(dir_fd);
 	}
 	if (r == 0) {
-		set_aside(rec, fate->id, RECORD_DAMAGED);
+		set_aside(rec, life->id, RECORD_DAMAGED);
 	} else if (r != -EEXIST) {
 		rec->error = recover_refuse(rec, r,
-			"session %s: " RECORD_DAMAGED ", and it cannot be set aside: %s", fate->id,
+			"session %s: " RECORD_DAMAGED ", and it cannot be set aside: %s", life->id,
 			file_error(-r));
 	}
 	buffer_finish(&json);
@@ -342,36 +293,35 @@ static void set_folderless_aside(struct recovery *rec, const struct fate *fate)
  * Creates a session that is in the journal but has no folder on disk. If its folder exists, the
  * session was left out.
  */
-static void make_missing(void *value, void *arg)
+static void make_missing(struct journal_life *life, void *arg)
 {
-	struct fate *fate = value;
 	struct recovery *rec = arg;
 	struct store *store = rec->store;
 	bool has_folder = true;
-	if (fate->deleted || log_table_get(&store->by_id, fate->id, strlen(fate->id)) ||
+	if (life->is_deleted || log_table_get(&store->by_id, life->id, strlen(life->id)) ||
 		rec->error) {
 		return;
 	}
-	if (recover_is_damaged(rec, fate->id, fate->epoch) &&
-		!recover_is_to_repair(rec, fate->id)) {
-		if (!hash_get(store->aside, fate->id, strlen(fate->id))) {
-			set_folderless_aside(rec, fate);
+	if (journal_view_is_damaged(&rec->view, life->id, life->epoch) &&
+		!recover_is_to_repair(rec, life->id)) {
+		if (!hash_get(store->aside, life->id, strlen(life->id))) {
+			set_folderless_aside(rec, life);
 		}
 		return;
 	}
-	if (disk->mkdirat(embedded_of(store)->sessions_fd, fate->id, 0700) < 0) {
+	if (disk->mkdirat(embedded_of(store)->sessions_fd, life->id, 0700) < 0) {
 		bool is_full = errno == ENOSPC || errno == EDQUOT;
 		if (errno != EEXIST && !is_full) {
 			rec->error = recover_refuse(rec, -errno,
-				"session %s cannot be made again: %s", fate->id, file_error(errno));
+				"session %s cannot be made again: %s", life->id, file_error(errno));
 		}
 		if (!is_full) {
 			return;
 		}
 		has_folder = false;
 	}
-	struct session_log *log =
-		embedded_log_new(store, fate->id, fate->epoch, fate->ts, create_facts(store, fate));
+	struct session_log *log = embedded_log_new(
+		store, life->id, life->epoch, life->created_at, create_facts(store, life));
 	log->dirty = true;
 	if (!has_folder) {
 		log_write_wants_folder(log);
@@ -392,27 +342,20 @@ static void empty_trash(struct store *store)
 	disk_list_free(names, count);
 }
 
-static void free_fate(void *value, void *arg)
-{
-	struct fate *fate = value;
-	buffer_finish(&fate->data);
-	free(fate->id);
-	free(fate);
-}
-
 /* --- version check --- */
 
-static int look_at_record(struct recovery *rec, const struct record *record)
+static int look_at_record(void *arg, const struct record *record, const struct journal_place *place)
 {
+	struct recovery *rec = arg;
 	struct buffer what = {0};
 	char name[32];
 	int r = 0;
 	if (versions_tell_record(rec->store->ops->is_foreign, record, &what)) {
-		journal_segment_name(rec->walked_segment, name);
+		journal_segment_name(place->segment->number, name);
 		r = recover_refuse_foreign(rec, "journal", name, &what);
 	}
 	buffer_finish(&what);
-	return r < 0 ? r : note_fate(rec, record);
+	return r < 0 ? r : note_life(rec, record, place);
 }
 
 static int look_at_folder(struct recovery *rec, const char *id)
@@ -432,9 +375,12 @@ static int look_at_folder(struct recovery *rec, const char *id)
 static int look_around(struct recovery *rec)
 {
 	rec->only_looks = true;
-	int r = recover_list_segments(rec);
+	int r = journal_view_list(&rec->view);
 	if (r == 0) {
 		r = recover_look_at_segments(rec);
+	}
+	if (r == 0) {
+		r = recover_find_segments(rec);
 	}
 	if (r == 0) {
 		r = recover_walk_journal(rec, look_at_record);
@@ -464,8 +410,7 @@ static int replay_all(struct recovery *rec)
 {
 	int r = 0;
 	if (embedded_of(rec->store)->repair) {
-		hash_destroy(rec->damaged); /* the walk notes damage again, in order */
-		rec->damaged = hash_create();
+		journal_view_forget_damaged(&rec->view); /* the walk notes it again, in order */
 	}
 	list_for_each(link, &rec->store->logs) {
 		struct session_log *log = list_entry(link, struct session_log, link);
@@ -486,31 +431,41 @@ static int replay_all(struct recovery *rec)
 
 /* --- recovery --- */
 
-struct recovery recovery_begin(struct store *store, char **ret_why)
+struct recovery recovery_begin(struct store *store, int journal_fd, char **ret_why)
 {
-	return (struct recovery){.store = store,
-		.fates = hash_create(),
-		.deleted = hash_create(),
-		.damaged = hash_create(),
-		.kept = hash_create(),
-		.ret_why = ret_why};
+	struct recovery rec = {.store = store, .kept = hash_create(), .ret_why = ret_why};
+	journal_view_begin(&rec.view, journal_fd);
+	return rec;
 }
 
 void recovery_finish(struct recovery *rec)
 {
-	hash_each(rec->fates, free_fate, NULL);
-	hash_destroy(rec->fates);
-	hash_destroy(rec->deleted);
-	hash_destroy(rec->damaged);
+	journal_view_finish(&rec->view);
 	hash_destroy(rec->kept);
-	hash_destroy(rec->in_journal);
-	free(rec->segments);
+}
+
+/** The journal goes on behind all segments that were found. */
+static void begin_behind(struct journal *journal, const struct journal_view *view)
+{
+	size_t count = view->chain_count;
+	const struct journal_segment *newest = count ? &view->chain[count - 1] : NULL;
+	if (view->number_count) {
+		journal->segment = view->numbers[view->number_count - 1] + 1;
+	}
+	journal->oldest_segment = journal->segment;
+	for (size_t i = view->number_count; i-- > 0;) {
+		if (!journal_view_is_useless(view, view->numbers[i])) {
+			journal->oldest_segment = view->numbers[i];
+		}
+	}
+	journal->before_segment = newest ? newest->number : 0;
+	journal->before_len = newest ? view->newest.len : 0;
 }
 
 int recover(struct store *store, char **ret_why)
 {
 	struct embedded_store *emb = embedded_of(store);
-	struct recovery rec = recovery_begin(store, ret_why);
+	struct recovery rec = recovery_begin(store, emb->journal.dir_fd, ret_why);
 	int r = look_around(&rec);
 	if (r == 0) {
 		r = store_settle(store, ret_why);
@@ -522,6 +477,7 @@ int recover(struct store *store, char **ret_why)
 		r = repair_bring_back(&rec);
 	}
 	if (r == 0) {
+		recover_drop_useless(&rec);
 		r = recover_sync_journal(&rec);
 	}
 	if (r == 0) {
@@ -529,7 +485,7 @@ int recover(struct store *store, char **ret_why)
 		r = each_folder(&rec, load_session);
 	}
 	if (r == 0) {
-		hash_each(rec.fates, make_missing, &rec);
+		journal_view_each_newest(&rec.view, make_missing, &rec);
 		recover_tell_unknown(&rec);
 		r = rec.error;
 	}
@@ -539,11 +495,8 @@ int recover(struct store *store, char **ret_why)
 	if (r == 0) {
 		r = sync_folders(store);
 	}
-	struct journal *journal = &emb->journal;
-	journal->segment = rec.next_segment ? rec.next_segment : journal->segment;
-	journal->oldest_segment = rec.segment_count ? rec.segments[0] : journal->segment;
-	emb->found_segment = journal->before_segment = rec.last_segment;
-	journal->before_len = rec.last_segment ? rec.last_len : 0;
+	begin_behind(&emb->journal, &rec.view);
+	emb->found_segment = emb->journal.before_segment;
 	recovery_finish(&rec);
 	return r;
 }
@@ -570,12 +523,13 @@ static int probe(struct store *store, const char *id)
 /** Lists the segments that existed at the start: later ones have nothing of the session. */
 static int list_found_segments(struct recovery *rec)
 {
-	int r = recover_list_segments(rec);
-	while (rec->segment_count &&
-		rec->segments[rec->segment_count - 1] > embedded_of(rec->store)->found_segment) {
-		rec->segment_count--;
+	struct journal_view *view = &rec->view;
+	int r = journal_view_list(view);
+	while (view->number_count &&
+		view->numbers[view->number_count - 1] > embedded_of(rec->store)->found_segment) {
+		view->number_count--;
 	}
-	return r;
+	return r < 0 ? r : recover_find_segments(rec);
 }
 
 int recover_left_out(struct recovery *rec, const char *id, visit_record visit)
@@ -587,7 +541,7 @@ int recover_left_out(struct recovery *rec, const char *id, visit_record visit)
 		r = list_found_segments(rec);
 	}
 	if (r == 0) {
-		r = recover_walk_journal(rec, note_fate);
+		r = recover_walk_journal(rec, note_life);
 	}
 	if (r == 0) {
 		r = load_session(rec, id);

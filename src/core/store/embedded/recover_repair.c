@@ -184,52 +184,24 @@ struct metadata repair_guess_metadata(struct store *store, const char *id)
 
 /* --- journal records of sessions set aside --- */
 
-static int note_id(struct recovery *rec, const struct record *record)
-{
-	if (!hash_get(rec->in_journal, record->id, record->id_len)) {
-		hash_put(rec->in_journal, record->id, record->id_len, rec->store);
-	}
-	return 0;
-}
-
-/**
- * Returns whether the journal has records of a session. Reads all of it at the first call only:
- * many sessions may be damaged.
- */
-static bool has_records(struct recovery *rec, const char *id)
-{
-	if (!rec->in_journal) {
-		struct recovery finder = *rec;
-		char *why = NULL;
-		finder.in_journal = hash_create();
-		finder.only_looks = true;
-		finder.ret_why = &why;
-		int r = recover_walk_journal(&finder, note_id);
-		free(why);
-		if (r < 0) {
-			hash_destroy(finder.in_journal);
-			return false;
-		}
-		rec->in_journal = finder.in_journal;
-	}
-	return hash_get(rec->in_journal, id, strlen(id)) != NULL;
-}
-
 void repair_keep_records(struct recovery *rec, const char *id)
 {
-	struct store *store = rec->store;
-	struct embedded_store *emb = embedded_of(store);
+	struct embedded_store *emb = embedded_of(rec->store);
+	const struct journal_view *view = &rec->view;
 	char **names = NULL;
 	size_t count = 0;
 	/* If it already has kept segments, those are older and complete by themselves. */
-	if (has_records(rec, id) &&
+	if (journal_view_has_id(view, id) &&
 		disk_list(emb->sessions_fd, id, is_segment, &names, &count) == 0 && !count) {
-		for (size_t i = 0; i < rec->segment_count; i++) {
+		for (size_t i = 0; i < view->number_count; i++) {
 			char name[32];
 			char to[192];
-			journal_segment_name(rec->segments[i], name);
+			if (journal_view_is_useless(view, view->numbers[i])) {
+				continue; /* it is deleted already */
+			}
+			journal_segment_name(view->numbers[i], name);
 			snprintf(to, sizeof(to), "%s/%s", id, name);
-			if (linkat(emb->journal.dir_fd, name, emb->sessions_fd, to, 0) < 0) {
+			if (linkat(view->dir_fd, name, emb->sessions_fd, to, 0) < 0) {
 				diag(DIAG_WARN,
 					"session %s: its journal records cannot be kept: %s", id,
 					strerror(errno));
@@ -245,12 +217,12 @@ bool recover_is_to_repair(const struct recovery *rec, const char *id)
 	return repair && (!repair->only || strcmp(repair->only, id) == 0);
 }
 
-void recover_note_last(const struct recovery *rec, struct session_log *log)
+void recover_note_last(struct recovery *rec, struct session_log *log)
 {
 	if (!recover_is_to_repair(rec, log->id) || hash_get(rec->kept, log->id, strlen(log->id))) {
 		return;
 	}
-	if (recover_is_damaged(rec, log->id, log->epoch)) {
+	if (journal_view_is_damaged(&rec->view, log->id, log->epoch)) {
 		repair_note_journal(log, RECORD_DAMAGED);
 		repair_note_unused(log);
 	}
@@ -275,27 +247,25 @@ int repair_replay_kept(struct recovery *rec, struct session_log *log, bool *ret_
 	if (dir_fd < 0) {
 		return -errno;
 	}
-	int journal_fd = emb->journal.dir_fd;
-	struct recovery kept = recovery_begin(store, rec->ret_why);
+	struct recovery kept = recovery_begin(store, dir_fd, rec->ret_why);
 	kept.only = log->id;
 	kept.only_looks = true;
-	emb->journal.dir_fd = dir_fd;
-	r = recover_list_segments(&kept);
+	r = journal_view_list(&kept.view);
+	r = r < 0 ? r : recover_find_segments(&kept);
 	r = r < 0 ? r : recover_walk_journal(&kept, recover_replay);
 	recover_note_last(&kept, log);
-	emb->journal.dir_fd = journal_fd;
 	close(dir_fd);
 	recovery_finish(&kept);
 	return r;
 }
 
-void repair_keep_segment(struct store *store, const char *name)
+void repair_keep_segment(struct store *store, int dir_fd, const char *name)
 {
 	char to[64];
 	unsigned number = 0;
 	int r;
 	do {
 		snprintf(to, sizeof(to), "set-aside/%s.%u", name, ++number);
-		r = linkat(embedded_of(store)->journal.dir_fd, name, store->dir_fd, to, 0);
+		r = linkat(dir_fd, name, store->dir_fd, to, 0);
 	} while (r < 0 && errno == EEXIST && number < 1000);
 }

@@ -55,7 +55,7 @@ void repair_keep_records(struct recovery *rec, const char *id);
 /** Replays the records kept in the session's folder. *ret_had: it has some. */
 int repair_replay_kept(struct recovery *rec, struct session_log *log, bool *ret_had);
 /** Keeps a damaged journal segment in set-aside/, by a link. */
-void repair_keep_segment(struct store *store, const char *name);
+void repair_keep_segment(struct store *store, int dir_fd, const char *name);
 /**
  * Makes up the metadata of a session whose metadata.json is damaged. The caller frees it with
  * metadata_finish().
