@@ -20,7 +20,6 @@ struct config {
 	size_t listen_count;
 	struct server_trust trust; /* owned */
 	struct push_rules push; /* owned */
-	bool is_push_given; /* the command line has --push-host */
 	struct webhook_rules webhooks; /* owned */
 	const char *tls_cert; /* NULL: none */
 	const char *tls_key;
@@ -31,7 +30,12 @@ struct config {
 	const char *data_dir;
 	const char *store; /* the address of a database; NULL: sessions are in data_dir */
 	const struct store_engine *engine; /* of that database; NULL: the embedded one */
+	const char *max_disk; /* of --max-disk, which is also in `limits`; NULL: not given */
+	const char *node_listen; /* of --node-listen and --node-address; NULL: not given */
+	const char *node_reached_at;
 	char *node_address; /* HOST:PORT where other nodes reach this one; NULL: no nodes; owned */
+	const char *agent_command; /* of --agent and --agents; NULL: not given */
+	const char *agents_file;
 	struct agent_list agents; /* of --agents or --agent; owned */
 	char **agent_env; /* entries for agent_env_make(); NULL: none; owned */
 	char *cwd; /* absolute; owned */

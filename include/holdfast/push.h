@@ -14,6 +14,7 @@
 #include "holdfast/clock.h"
 #include "holdfast/limits.h"
 #include "holdfast/metrics.h"
+#include "holdfast/option_rows.h"
 #include "holdfast/server_life.h"
 
 #include <uv.h>
@@ -26,9 +27,11 @@ struct push_rules {
 	const char *ca_file; /* certificates to trust besides the system's; NULL: none */
 };
 /** Add the value of an option. Return NULL, or a static message that says what is wrong with it. */
-const char *push_take_host(struct push_rules *rules, const char *text);
-const char *push_take_address(struct push_rules *rules, const char *text);
+const char *push_add_host(struct push_rules *rules, const char *text);
+const char *push_add_address(struct push_rules *rules, const char *text);
 void push_rules_finish(struct push_rules *rules);
+/** The options of serve; their state is struct push_rules. */
+extern const struct option_group push_options;
 
 struct push;
 

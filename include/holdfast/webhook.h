@@ -17,6 +17,7 @@
 #include "holdfast/clock.h"
 #include "holdfast/limits.h"
 #include "holdfast/metrics.h"
+#include "holdfast/option_rows.h"
 #include "holdfast/session.h"
 
 #include <uv.h>
@@ -36,11 +37,13 @@ struct webhook_rules {
 	bool may_be_plain; /* http to other machines is allowed */
 };
 /** Add the value of an option. Return NULL, or a static message that says what is wrong with it. */
-const char *webhook_take_url(struct webhook_rules *rules, const char *text);
-const char *webhook_take_address(struct webhook_rules *rules, const char *text);
+const char *webhook_add_url(struct webhook_rules *rules, const char *text);
+const char *webhook_add_address(struct webhook_rules *rules, const char *text);
 /** Checks a URL once all options are known. Returns NULL, or a static message. */
 const char *webhook_url_fault(const struct webhook_rules *rules, const char *text);
 void webhook_rules_finish(struct webhook_rules *rules);
+/** The options of serve; their state is struct webhook_rules. */
+extern const struct option_group webhook_options;
 
 /**
  * The secrets. Each message is signed with all of them, so that a receiver needs to know only one.

@@ -25,16 +25,16 @@ static bool allows(const struct push_rules *rules, const char *text)
 static void hosts(void **state)
 {
 	struct push_rules rules = {0};
-	assert_null(push_take_host(&rules, "off"));
+	assert_null(push_add_host(&rules, "off"));
 	assert_null(rules.hosts);
 	assert_false(allows_url(&rules, "https://push.example.org/x"));
-	assert_null(push_take_host(&rules, "push.example.org"));
-	assert_null(push_take_host(&rules, "*.push.apple.com"));
-	assert_null(push_take_host(&rules, "other.example.org:8443"));
+	assert_null(push_add_host(&rules, "push.example.org"));
+	assert_null(push_add_host(&rules, "*.push.apple.com"));
+	assert_null(push_add_host(&rules, "other.example.org:8443"));
 	for (const char *const *at = (const char *const[]){"", "*", "*.", "https://x", "x/y", "X",
 		     "x:", "x:0", "x:70000", "x y", "[::1]", "*.x.*", NULL};
 		*at; at++) {
-		assert_non_null(push_take_host(&rules, *at));
+		assert_non_null(push_add_host(&rules, *at));
 	}
 	assert_true(allows_url(&rules, "https://push.example.org/x?y=1"));
 	assert_true(allows_url(&rules, "https://push.example.org:443/x"));
@@ -120,10 +120,10 @@ static void addresses(void **state)
 		*at; at++) {
 		assert_false(allows(&rules, *at));
 	}
-	assert_non_null(push_take_address(&rules, "localhost"));
-	assert_non_null(push_take_address(&rules, "10.0.0.0/33"));
-	assert_null(push_take_address(&rules, "10.1.0.0/16"));
-	assert_null(push_take_address(&rules, "fd12::/16"));
+	assert_non_null(push_add_address(&rules, "localhost"));
+	assert_non_null(push_add_address(&rules, "10.0.0.0/33"));
+	assert_null(push_add_address(&rules, "10.1.0.0/16"));
+	assert_null(push_add_address(&rules, "fd12::/16"));
 	assert_true(allows(&rules, "10.1.2.3"));
 	assert_true(allows(&rules, "fd12::1"));
 	assert_false(allows(&rules, "10.2.0.1"));

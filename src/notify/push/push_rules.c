@@ -7,7 +7,7 @@
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyz0123456789.-"
 
-const char *push_take_host(struct push_rules *rules, const char *text)
+const char *push_add_host(struct push_rules *rules, const char *text)
 {
 	const char *name = text[0] == '*' && text[1] == '.' ? text + 2 : text;
 	size_t len = strspn(name, NAME_CHARS);
@@ -29,7 +29,7 @@ const char *push_take_host(struct push_rules *rules, const char *text)
 	return NULL;
 }
 
-const char *push_take_address(struct push_rules *rules, const char *text)
+const char *push_add_address(struct push_rules *rules, const char *text)
 {
 	struct address_range range;
 	if (!address_range_parse(text, &range)) {

@@ -30,7 +30,7 @@ static bool is_loopback(const struct post_url *url)
 	       (address_is_in(&host.address, &four) || address_is_in(&host.address, &six));
 }
 
-const char *webhook_take_url(struct webhook_rules *rules, const char *text)
+const char *webhook_add_url(struct webhook_rules *rules, const char *text)
 {
 	struct post_url url;
 	size_t count = 0;
@@ -51,7 +51,7 @@ const char *webhook_take_url(struct webhook_rules *rules, const char *text)
 	return NULL;
 }
 
-const char *webhook_take_address(struct webhook_rules *rules, const char *text)
+const char *webhook_add_address(struct webhook_rules *rules, const char *text)
 {
 	struct address_range range;
 	if (!address_range_parse(text, &range)) {

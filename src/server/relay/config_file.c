@@ -48,8 +48,15 @@ static int refuse_unknown(const struct config_file *file, const struct option *o
 	return -EINVAL;
 }
 
-static int add_line(struct config_file *file, const struct option *options,
-	bool (*may_repeat)(size_t option), unsigned number, char *line)
+void config_file_add(struct config_file *file, size_t option, const char *value, unsigned number)
+{
+	file->lines = xrealloc(file->lines, (file->count + 1) * sizeof(*file->lines));
+	file->lines[file->count++] =
+		(struct config_line){.option = option, .value = xstrdup(value), .number = number};
+}
+
+static int add_line(
+	struct config_file *file, const struct config_table *table, unsigned number, char *line)
 {
 	char *equals = strchr(line, '=');
 	if (!equals) {
@@ -58,22 +65,20 @@ static int add_line(struct config_file *file, const struct option *options,
 	*equals = '\0';
 	const char *name = trim(line);
 	const char *value = trim(equals + 1);
-	long option = options_find(options, name);
+	long option = options_find(table->options, name);
 	size_t at = 0;
 	if (option < 0) {
-		return refuse_unknown(file, options, number, name);
+		return refuse_unknown(file, table->options, number, name);
 	}
-	if (!may_repeat((size_t)option) && config_file_next(file, (size_t)option, &at)) {
+	if (!(table->rows[option]->flags & OPTION_REPEATS) &&
+		config_file_next(file, (size_t)option, &at)) {
 		return refuse(file->path, number, "this option may be given only once: ", name);
 	}
-	file->lines = xrealloc(file->lines, (file->count + 1) * sizeof(*file->lines));
-	file->lines[file->count++] = (struct config_line){
-		.option = (size_t)option, .value = xstrdup(value), .number = number};
+	config_file_add(file, (size_t)option, value, number);
 	return 0;
 }
 
-static int read_lines(FILE *in, const struct option *options, bool (*may_repeat)(size_t option),
-	struct config_file *file)
+static int read_lines(FILE *in, const struct config_table *table, struct config_file *file)
 {
 	char line[LINE_SIZE];
 	int r = 0;
@@ -84,7 +89,7 @@ static int read_lines(FILE *in, const struct option *options, bool (*may_repeat)
 		}
 		char *text = trim(line);
 		if (*text && *text != '#') {
-			r = add_line(file, options, may_repeat, number, text);
+			r = add_line(file, table, number, text);
 		}
 	}
 	if (r == 0 && ferror(in)) {
@@ -94,8 +99,7 @@ static int read_lines(FILE *in, const struct option *options, bool (*may_repeat)
 	return r;
 }
 
-int config_file_read(const char *path, const struct option *options,
-	bool (*may_repeat)(size_t option), struct config_file *ret)
+int config_file_read(const char *path, const struct config_table *table, struct config_file *ret)
 {
 	int fd = open_named(path, O_RDONLY, 0);
 	FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
@@ -105,7 +109,7 @@ int config_file_read(const char *path, const struct option *options,
 		diag(DIAG_ERROR, "--config: cannot read %s: %s", path, strerror(-r));
 		return r;
 	}
-	int r = read_lines(in, options, may_repeat, ret);
+	int r = read_lines(in, table, ret);
 	fclose(in);
 	return r;
 }
@@ -134,7 +138,7 @@ const struct config_line *config_file_next(
 
 /* --- check-config --- */
 
-void config_append_value(struct buffer *out, bool is_secret, const char *value)
+static void append_value(struct buffer *out, bool is_secret, const char *value)
 {
 	const char *equals = is_secret ? strchr(value, '=') : NULL;
 	buffer_append_str(out, out->len ? ", " : "");
@@ -157,7 +161,7 @@ static bool print_env(const struct option *option, bool is_secret)
 	for (const char *at = env; is_secret && *at;) {
 		size_t len = strcspn(at, ",");
 		char *one = xstrndup(at, len);
-		config_append_value(&value, true, one);
+		append_value(&value, true, one);
 		free(one);
 		at += len + (at[len] == ',');
 	}
@@ -175,7 +179,7 @@ static bool print_lines(
 	while ((line = config_file_next(file, number, &at))) {
 		struct buffer value = {0};
 		char *source = xprintf("%s:%u", file->path, line->number);
-		config_append_value(&value, is_secret, line->value);
+		append_value(&value, is_secret, line->value);
 		print(option, buffer_cstr(&value), source);
 		buffer_finish(&value);
 		free(source);
@@ -184,16 +188,31 @@ static bool print_lines(
 	return has_any;
 }
 
-void config_print_option(const struct option *option, bool is_secret, bool adds_up,
-	const struct buffer *given, const struct config_file *file, size_t number)
+/** Prints all values among the arguments as one. */
+static bool print_given(
+	const struct option *option, bool is_secret, const struct config_file *given, size_t number)
 {
-	bool is_done = false;
-	if (given->len) {
-		char *value = xstrndup(given->data, given->len);
-		print(option, option->argument ? value : "on", "option");
-		free(value);
-		is_done = true;
+	struct buffer value = {0};
+	const struct config_line *line;
+	size_t at = 0;
+	while ((line = config_file_next(given, number, &at))) {
+		append_value(&value, is_secret, line->value);
 	}
+	if (value.len) {
+		print(option, option->argument ? buffer_cstr(&value) : "on", "option");
+	}
+	bool is_given = value.len;
+	buffer_finish(&value);
+	return is_given;
+}
+
+void config_print_option(const struct config_table *table, size_t number,
+	const struct config_file *given, const struct config_file *file)
+{
+	const struct option *option = &table->options[number];
+	bool is_secret = table->rows[number]->flags & OPTION_IS_SECRET;
+	bool adds_up = table->rows[number]->flags & OPTION_ADDS_UP;
+	bool is_done = print_given(option, is_secret, given, number);
 	if (!is_done || adds_up) {
 		is_done = print_env(option, is_secret) || is_done;
 	}

@@ -6,10 +6,8 @@
 #ifndef HOLDFAST_CONFIG_FILE_H
 #define HOLDFAST_CONFIG_FILE_H
 
-#include "holdfast/buffer.h"
-#include "holdfast/options.h"
+#include "config_table.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct config_line {
@@ -25,25 +23,23 @@ struct config_file {
 };
 
 /**
- * Reads a file. An option for which `may_repeat` is false must occur at most once. Returns 0, or a
- * negative errno after reporting the error with its line. Call config_file_finish() in either case.
+ * Reads a file. An option that cannot be repeated must occur at most once. Returns 0, or a negative
+ * errno after reporting the error with its line. Call config_file_finish() in either case.
  */
-int config_file_read(const char *path, const struct option *options,
-	bool (*may_repeat)(size_t option), struct config_file *ret);
+int config_file_read(const char *path, const struct config_table *table, struct config_file *ret);
+/** Adds a value as if it stood in the file. */
+void config_file_add(struct config_file *file, size_t option, const char *value, unsigned number);
 /** Accepts a file that is all zero. */
 void config_file_finish(struct config_file *file);
 /** Returns the first line of an option from index `*at` on, and moves `*at` past it; or NULL. */
 const struct config_line *config_file_next(
 	const struct config_file *file, size_t option, size_t *at);
 
-/** Appends a value to a list. If it `is_secret`, only the name of NAME=VALUE is appended. */
-void config_append_value(struct buffer *out, bool is_secret, const char *value);
 /**
- * Prints an option with its value and source: the first of its arguments (`given`, may be empty),
- * its variable, its lines in the file and its default. With `adds_up` the values of all sources
- * count, and each source is printed.
+ * Prints an option with its value and source: the first of its arguments (`given`), its variable,
+ * its lines in the file and its default. If its values add up, each source is printed.
  */
-void config_print_option(const struct option *option, bool is_secret, bool adds_up,
-	const struct buffer *given, const struct config_file *file, size_t number);
+void config_print_option(const struct config_table *table, size_t number,
+	const struct config_file *given, const struct config_file *file);
 
 #endif

@@ -7,41 +7,44 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int parse_level(const char *text)
+const char *config_set_log_level(const struct option_row *row, void *place, const char *value)
 {
-	return config_parse_word(
-		LOG_LEVEL, text, (const char *const[]){"error", "warn", "info", "debug", NULL});
+	const char *fault = option_set_word(row, place, value);
+	if (!fault) {
+		diag_set_level(*(enum diag_level *)place);
+	}
+	return fault;
 }
 
-int config_take_log(struct config *config, const char *level, const char *format)
+const char *config_set_log_format(const struct option_row *row, void *place, const char *value)
 {
-	int r = parse_level(level);
-	if (r < 0) {
-		return r;
-	}
-	config->log_level = (enum diag_level)r;
-	diag_set_level(config->log_level);
-	r = config_parse_word(LOG_FORMAT, format, (const char *const[]){"text", "json", NULL});
-	diag_set_json(r == 1);
-	return r < 0 ? r : 0;
+	int word = 0;
+	const char *fault = option_set_word(row, &word, value);
+	diag_set_json(word == 1);
+	return fault;
 }
 
 int config_read_log_level(const struct config *config, enum diag_level *ret_level)
 {
+	struct config_table table;
 	struct config_file file;
 	size_t at = 0;
-	const char *env = getenv(config_options[LOG_LEVEL].env);
+	config_table_make(&table);
+	size_t option = config_table_find(&table, "log-level");
+	const struct option_row *row = table.rows[option];
+	const char *env = getenv(row->option.env);
 	if (config->is_log_level_given || (env && *env) || !config->file->path) {
 		return -ENOENT;
 	}
-	int r = config_file_read(config->file->path, config_options, config_may_repeat, &file);
-	if (r < 0) {
-		config_file_finish(&file);
-		return r == -ENOENT ? -EIO : r; /* -ENOENT is for another source */
+	*ret_level = config->log_level;
+	int r = config_file_read(config->file->path, &table, &file);
+	if (r == 0) {
+		const struct config_line *line = config_file_next(&file, option, &at);
+		const char *level = line ? line->value : row->option.fallback;
+		r = option_set_word(row, ret_level, level)
+			    ? options_refuse(&row->option, level, NULL)
+			    : 0;
 	}
-	const struct config_line *line = config_file_next(&file, LOG_LEVEL, &at);
-	r = parse_level(line ? line->value : config_options[LOG_LEVEL].fallback);
 	config_file_finish(&file);
-	*ret_level = r < 0 ? config->log_level : (enum diag_level)r;
-	return r < 0 ? r : 0;
+	return r == -ENOENT ? -EIO : r; /* -ENOENT is for another source */
 }

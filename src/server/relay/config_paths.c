@@ -19,38 +19,38 @@ char *absolute_path(const char *path)
 	return absolute;
 }
 
-int config_take_path(int option, char ***list, const char *text)
+const char *config_add_path(const struct option_row *row, void *place, const char *text)
 {
 	char *path = realpath(text, NULL);
 	if (!path) {
-		return options_refuse(
-			&config_options[option], text, "there is no such file or directory");
+		return "there is no such file or directory";
 	}
-	list_add_text(list, path);
+	list_add_text(place, path);
 	free(path);
-	return 0;
+	return NULL;
 }
 
-int config_parse_dir(int option, const char *text, char **ret_path)
+const char *config_set_dir(const struct option_row *row, void *place, const char *text)
 {
 	struct stat st;
-	*ret_path = realpath(text, NULL);
-	if (!*ret_path || stat(*ret_path, &st) < 0 || !S_ISDIR(st.st_mode)) {
-		return options_refuse(&config_options[option], text, "there is no such directory");
-	}
-	return 0;
+	char *path = realpath(text, NULL);
+	free(*(char **)place);
+	*(char **)place = path;
+	return !path || stat(path, &st) < 0 || !S_ISDIR(st.st_mode) ? "there is no such directory"
+								    : NULL;
 }
 
-int config_parse_highlight(const char *text, char **ret_path)
+const char *config_set_highlight(const struct option_row *row, void *place, const char *text)
 {
-	bool is_default = strcmp(text, config_options[HIGHLIGHT].fallback) == 0;
+	bool is_default = strcmp(text, row->option.fallback) == 0;
 	if (!*text || (is_default && access(text, R_OK) < 0)) {
-		return 0;
+		return NULL;
 	}
-	return config_parse_dir(HIGHLIGHT, text, ret_path);
+	return config_set_dir(row, place, text);
 }
 
-char *config_installed_page(void)
+/** Returns the page that was installed with this program (caller frees), or NULL. */
+static char *find_installed_page(void)
 {
 	char *self = realpath("/proc/self/exe", NULL);
 	char *slash = self ? strrchr(self, '/') : NULL;
@@ -63,4 +63,12 @@ char *config_installed_page(void)
 	buffer_finish(&path);
 	free(self);
 	return page;
+}
+
+const char *config_set_page(const struct option_row *row, void *place, const char *text)
+{
+	if (text == row->option.fallback) {
+		*(char **)place = find_installed_page();
+	}
+	return *text && text != row->option.fallback ? config_set_dir(row, place, text) : NULL;
 }

@@ -46,8 +46,9 @@ static bool is_default_port(const char *origin, const char *port)
 	       (strncmp(origin, "http:", 5) == 0 && strcmp(port, ":80") == 0);
 }
 
-const char *trust_take_origin(struct server_trust *trust, const char *text)
+const char *trust_add_origin(const struct option_row *row, void *place, const char *text)
 {
+	struct server_trust *trust = place;
 	size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.+-");
 	const char *host = text + scheme + 3;
 	if (strcmp(text, "*") == 0) {
@@ -71,8 +72,9 @@ const char *trust_take_origin(struct server_trust *trust, const char *text)
 	return NULL;
 }
 
-const char *trust_take_host(struct server_trust *trust, const char *text)
+const char *trust_add_host(const struct option_row *row, void *place, const char *text)
 {
+	struct server_trust *trust = place;
 	size_t len = host_len(text);
 	if (!len || text[len]) {
 		return "give one name in lower case, such as holdfast.example.org, without a port; an IPv6 address in brackets";
@@ -81,8 +83,9 @@ const char *trust_take_host(struct server_trust *trust, const char *text)
 	return NULL;
 }
 
-const char *trust_take_proxy(struct server_trust *trust, const char *text)
+const char *trust_add_proxy(const struct option_row *row, void *place, const char *text)
 {
+	struct server_trust *trust = place;
 	struct address_range range;
 	if (strcmp(text, "unix") == 0) {
 		trust->trusts_unix = true;
