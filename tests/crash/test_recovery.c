@@ -2,6 +2,7 @@
  * Crashes: a data directory is copied as kill -9 would leave it, and opened again: what follows is
  * as if nothing had been. And what else may stand in such a directory.
  */
+#include "look.h"
 #include "point.h"
 
 #include "holdfast/diag.h"
@@ -115,6 +116,7 @@ static void a_deleted_session_stays_deleted(void **state)
 		assert_int_equal(rename(old, buffer_cstr(&to)), 0);
 		buffer_append_str(&to, "/metadata.json");
 		assert_true(i % 2 == 0 || unlink(buffer_cstr(&to)) == 0);
+		assert_no_problem(dir);
 		rig_init_on(&rig, dir);
 		assert_int_equal(rig_open(&rig), 0);
 		workload_mark_session(&rig, "c", &mark);

@@ -166,6 +166,26 @@ static void damage_of_older_segments_is_found(void **state)
 	(void)state;
 }
 
+/** The batches behind a damaged header are good, and so are the segments in front of it. */
+static void a_damaged_header_hides_no_older_segment(void **state)
+{
+	struct point p;
+	struct buffer newest = {0};
+	uint64_t number;
+	size_t size;
+	take_old_segments(&p);
+	workload_newest_segment(p.dir, &number, &size, &newest);
+	char *oldest = xprintf("%s/journal/%016x.journal", p.dir, 1);
+	file_spoil(newest.data, FLIP, 20);
+	assert_int_equal(look(p.dir).problems, 1);
+	file_spoil(oldest, FLIP, workload_segment_end(oldest) - 1);
+	assert_int_equal(look(p.dir).problems, 2);
+	free(oldest);
+	buffer_finish(&newest);
+	point_free(&p);
+	(void)state;
+}
+
 /* --- beside a server --- */
 
 static const char *vanishing; /* a path ends so; what is taken away when it is opened */
@@ -541,6 +561,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_damage_is_found),
 		cmocka_unit_test(damage_of_older_segments_is_found),
+		cmocka_unit_test(a_damaged_header_hides_no_older_segment),
 		cmocka_unit_test(what_a_server_takes_away_is_no_problem),
 		cmocka_unit_test(what_a_server_writes_meanwhile_is_no_problem),
 		cmocka_unit_test(records_that_do_not_stand_are_told),

@@ -163,37 +163,18 @@ static int check_all(struct check *check, const char *session)
 	return r;
 }
 
-struct life *check_life(const struct check *check, const char *id, size_t id_len, uint64_t epoch)
-{
-	struct buffer key = {0};
-	buffer_append(&key, &epoch, sizeof(epoch));
-	buffer_append(&key, id, id_len);
-	struct life *life = hash_get(check->lives, key.data, key.len);
-	buffer_finish(&key);
-	return life;
-}
-
-static void free_life(void *value, void *arg)
-{
-	free(value);
-}
-
 int store_check(const struct store_files *files, const char *session,
 	const struct store_check_ops *ops, void *owner, struct store_check_counts *counts)
 {
 	*counts = (struct store_check_counts){0};
-	struct check check = {.files = files,
-		.ops = ops,
-		.owner = owner,
-		.counts = counts,
-		.lives = hash_create()};
+	struct check check = {.files = files, .ops = ops, .owner = owner, .counts = counts};
+	journal_view_begin(&check.journal, files->journal_fd);
 	int r = check_all(&check, session);
 	for (size_t i = 0; i < check.id_count; i++) {
 		free(check.ids[i]);
 	}
 	free(check.ids);
-	hash_each(check.lives, free_life, NULL);
-	hash_destroy(check.lives);
+	journal_view_finish(&check.journal);
 	buffer_finish(&check.found.texts);
 	return r;
 }

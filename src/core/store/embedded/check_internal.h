@@ -6,6 +6,7 @@
 #define HOLDFAST_CHECK_INTERNAL_H
 
 #include "embedded.h"
+#include "journal_view.h"
 
 #include "holdfast/hash.h"
 #include "holdfast/store_check.h"
@@ -24,18 +25,8 @@ struct check {
 	struct store_check_counts *counts;
 	char **ids; /* of all sessions, sorted */
 	size_t id_count;
-	struct hash *lives; /* struct life, by epoch and id */
+	struct journal_view journal;
 	struct findings found;
-};
-
-/** A session, one of those that had the same id, that the journal has records of. */
-struct life {
-	uint64_t epoch;
-	bool created;
-	bool deleted;
-	uint64_t segment; /* the last segment read that has a record of it */
-	char place[96]; /* of its first record there */
-	char id[];
 };
 
 /** Adds a problem or a note. */
@@ -47,16 +38,13 @@ __attribute__((format(printf, 3, 4))) void check_note(
 void check_tell(struct check *check);
 void check_forget(struct check *check);
 
-/** Returns the session with this id and epoch in the journal, or NULL. */
-struct life *check_life(const struct check *check, const char *id, size_t id_len, uint64_t epoch);
-
 /* check_journal.c */
 /**
- * Checks all segments and fills check->lives. Returns 0, or a negative errno if it cannot list
+ * Checks all segments and fills check->journal. Returns 0, or a negative errno if it cannot list
  * them.
  */
 int check_journal(struct check *check);
-/** Checks that the sessions in check->lives exist. Called after all sessions were checked. */
+/** Checks that the sessions in the journal exist. Called after all sessions were checked. */
 void check_lives(struct check *check);
 
 /* check_streams.c */

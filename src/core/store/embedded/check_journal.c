@@ -12,46 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** A segment, and what the header of the next one says of it. */
-struct link {
-	uint64_t number;
-	size_t end; /* number of bytes that count; SIZE_MAX: all */
-	bool is_newest;
-};
-
-struct walk {
-	struct check *check;
-	struct link link;
-	struct journal_reader reader;
-	char file[48];
-	size_t batch; /* offset of the batch being read */
-	size_t record; /* offset of its next record */
-	size_t damaged_batch; /* the last one reported */
-};
-
-static void place_at(const struct walk *walk, size_t byte, char place[96])
+static void name_file(uint64_t number, char file[48])
 {
-	snprintf(place, 96, "%s: byte %zu", walk->file, byte);
+	snprintf(file, 48, "journal/%016llx.journal", (unsigned long long)number);
+}
+
+static void name_byte(uint64_t number, size_t byte, char place[96])
+{
+	snprintf(place, 96, "journal/%016llx.journal: byte %zu", (unsigned long long)number, byte);
+}
+
+static void name_place(const struct journal_place *at, char place[96])
+{
+	name_byte(at->segment->number, at->at, place);
 }
 
 /* --- records --- */
-
-static struct life *meet(struct walk *walk, const struct record *record)
-{
-	struct check *check = walk->check;
-	struct life *life = check_life(check, record->id, record->id_len, record->epoch);
-	if (!life) {
-		struct buffer key = {0};
-		buffer_append(&key, &record->epoch, sizeof(record->epoch));
-		buffer_append(&key, record->id, record->id_len);
-		life = xcalloc(1, sizeof(*life) + record->id_len + 1);
-		life->epoch = record->epoch;
-		memcpy(life->id, record->id, record->id_len);
-		hash_put(check->lives, key.data, key.len, life);
-		buffer_finish(&key);
-	}
-	return life;
-}
 
 /**
  * Each segment is complete by itself: the first record of a session in it must give the whole
@@ -62,34 +38,30 @@ static bool may_be_first(enum record_kind kind)
 	return kind == RECORD_CREATE || kind == RECORD_DELETE || kind == RECORD_SNAPSHOT;
 }
 
-static void check_record(struct walk *walk, const struct record *record)
+static int check_record(void *arg, const struct record *record, const struct journal_place *at)
 {
+	struct check *check = arg;
 	char place[96];
-	place_at(walk, walk->record, place);
-	if (record_may_be_left_out(record)) {
-		return; /* of a later program; older ones may ignore it */
-	}
 	struct buffer what = {0};
-	if (versions_tell_record(walk->check->ops->is_foreign, record, &what)) {
-		check_problem(walk->check, place, "%s", buffer_cstr(&what));
+	check->counts->records++;
+	if (record_may_be_left_out(record)) {
+		return 0; /* of a later program; older ones may ignore it */
+	}
+	name_place(at, place);
+	if (versions_tell_record(check->ops->is_foreign, record, &what)) {
+		check_problem(check, place, "%s", buffer_cstr(&what));
 	}
 	buffer_finish(&what);
-	if (!session_id_is_valid(record->id, record->id_len)) {
-		check_problem(walk->check, place, "a record has an invalid session id");
-		return;
+	const struct journal_life *life = journal_view_note(&check->journal, record, at);
+	if (!life) {
+		check_problem(check, place, "a record has an invalid session id");
+	} else if (life->segment == at->segment->number && life->first == at->at &&
+		   !may_be_first(record->kind)) {
+		check_problem(check, place,
+			"the first record of session %s in this segment is not a snapshot",
+			life->id);
 	}
-	struct life *life = meet(walk, record);
-	if (life->segment != walk->link.number) {
-		life->segment = walk->link.number;
-		memcpy(life->place, place, sizeof(place));
-		if (!may_be_first(record->kind)) {
-			check_problem(walk->check, place,
-				"the first record of session %s in this segment is not a snapshot",
-				life->id);
-		}
-	}
-	life->created = life->created || record->kind == RECORD_CREATE;
-	life->deleted = life->deleted || record->kind == RECORD_DELETE;
+	return 0;
 }
 
 /** Looks for a session by its hash among those of the journal. */
@@ -100,7 +72,7 @@ struct seeking {
 
 static void compare_life(void *value, void *arg)
 {
-	const struct life *life = value;
+	const struct journal_life *life = value;
 	struct seeking *seeking = arg;
 	if (journal_session_hash(life->id, strlen(life->id), life->epoch) == seeking->session) {
 		seeking->id = life->id;
@@ -127,16 +99,16 @@ static const char *find_owner(const struct check *check, uint64_t session)
 		}
 	}
 	struct seeking seeking = {.session = session}; /* its folder may not be on disk yet */
-	hash_each(check->lives, compare_life, &seeking);
+	hash_each(check->journal.lives, compare_life, &seeking);
 	return seeking.id;
 }
 
-static void tell_damaged_record(struct walk *walk, uint64_t session)
+static void tell_damaged_record(struct check *check, const struct journal_place *at)
 {
 	char place[96];
-	const char *owner = find_owner(walk->check, session);
-	place_at(walk, walk->record, place);
-	check_problem(walk->check, place,
+	const char *owner = find_owner(check, at->session);
+	name_place(at, place);
+	check_problem(check, place,
 		owner ? "the checksum of a record of session %s is wrong; the server will set that session aside"
 		      : "the checksum of a record is wrong; %s",
 		owner ? owner : RECORD_UNKNOWN);
@@ -144,39 +116,17 @@ static void tell_damaged_record(struct walk *walk, uint64_t session)
 
 /* --- batches --- */
 
-/** Notes the place of the next record, before it is read. */
-static void note_place(struct walk *walk)
-{
-	const struct journal_reader *reader = &walk->reader;
-	if (!reader->left) {
-		walk->batch = reader->valid;
-	}
-	walk->record = reader->left ? reader->at : reader->valid + BATCH_HEADER_SIZE;
-}
-
-static void tell_damaged_batch(struct walk *walk)
-{
-	char place[96];
-	if (walk->reader.damaged_batch == walk->damaged_batch) {
-		return;
-	}
-	walk->damaged_batch = walk->reader.damaged_batch;
-	place_at(walk, walk->damaged_batch, place);
-	check_problem(walk->check, place,
-		"the checksum of a batch's header or trailer is wrong; its records are good");
-}
-
 /**
  * Reports a bad last batch of the newest segment. Ordinarily the server was stopped while writing
  * it, and it ends too early; that is only a note.
  */
-static void tell_torn(struct walk *walk)
+static void tell_torn(struct check *check, const struct journal_place *at)
 {
-	const struct journal_reader *reader = &walk->reader;
+	const struct journal_reader *reader = at->reader;
 	struct unpack in = {
 		.bytes = reader->bytes.data + reader->valid, .len = reader->end - reader->valid};
 	char place[96];
-	place_at(walk, reader->valid, place);
+	name_place(at, place);
 	bool has_magic = in.len < 4 || unpack_le(&in, 4) == BATCH_MAGIC ||
 			 journal_reader_is_blank(reader, reader->valid + 3);
 	uint64_t count = unpack_le(&in, 4);
@@ -189,50 +139,14 @@ static void tell_torn(struct walk *walk)
 			  journal_reader_is_blank(
 				  reader, reader->valid + BATCH_HEADER_SIZE + (size_t)left - 8);
 	if (has_magic && ends_early) {
-		if (!walk->check->files->in_use) {
-			check_note(walk->check, place,
+		if (!check->files->in_use) {
+			check_note(check, place,
 				"an incomplete batch: nothing in it was acknowledged; the next start of the server cuts it off");
 		}
 		return;
 	}
-	check_problem(walk->check, place,
+	check_problem(check, place,
 		"the last batch is damaged. If power was lost while it was being written, it was never acknowledged; otherwise inputs are lost. The next start of the server cuts it off");
-}
-
-static void tell_end(struct walk *walk, enum journal_found found)
-{
-	const struct journal_reader *reader = &walk->reader;
-	char place[96];
-	place_at(walk, reader->valid, place);
-	if (found == JOURNAL_LOST) {
-		check_problem(walk->check, place,
-			"damage, and the sessions concerned are unknown; the server will not start");
-	} else if (reader->valid < reader->end) {
-		tell_torn(walk);
-	} else if (walk->link.end != SIZE_MAX && walk->link.end > reader->end) {
-		check_problem(walk->check, place,
-			"the segment ends here, but the next one says that it has %zu bytes; the server will not start",
-			walk->link.end);
-	}
-}
-
-static void walk_records(struct walk *walk)
-{
-	enum journal_found found = JOURNAL_RECORD;
-	while (found != JOURNAL_END && found != JOURNAL_LOST) {
-		struct record record;
-		uint64_t session = 0;
-		note_place(walk);
-		found = journal_reader_next(&walk->reader, &record, &session);
-		tell_damaged_batch(walk);
-		if (found == JOURNAL_RECORD) {
-			check_record(walk, &record);
-			walk->check->counts->records++;
-		} else if (found == JOURNAL_DAMAGED) {
-			tell_damaged_record(walk, session);
-		}
-	}
-	tell_end(walk, found);
 }
 
 /* --- segments --- */
@@ -243,12 +157,13 @@ static void walk_records(struct walk *walk)
  * it, bytes written later. Up to the first difference between the two reads nothing was written in
  * between.
  */
-static void leave_out_unsettled(struct walk *walk)
+static void leave_out_unsettled(
+	const struct check *check, uint64_t number, struct journal_reader *reader)
 {
-	struct journal_reader *reader = &walk->reader;
+	char name[32];
 	struct journal_reader again;
-	journal_reader_open(
-		&again, walk->check->files->journal_fd, walk->file + strlen("journal/"));
+	journal_segment_name(number, name);
+	journal_reader_open(&again, check->files->journal_fd, name);
 	size_t end = reader->end < again.bytes.len ? reader->end : again.bytes.len;
 	size_t at = 0;
 	while (at < end && reader->bytes.data[at] == again.bytes.data[at]) {
@@ -265,103 +180,135 @@ static uint64_t header_number(const struct journal_reader *reader)
 	return unpack_le(&in, 8);
 }
 
-static void tell_headless(struct walk *walk)
+static void begin_segment(void *arg, const struct journal_place *at)
 {
-	if (!walk->link.is_newest || journal_reader_has_batch(&walk->reader)) {
-		check_problem(walk->check, walk->file,
-			"the segment " JOURNAL_HEADLESS "; the server will not start");
-	} else if (!journal_reader_is_blank(&walk->reader, JOURNAL_HEADER_SIZE)) {
-		check_problem(walk->check, walk->file,
+	struct check *check = arg;
+	struct journal_reader *reader = at->reader;
+	uint64_t number = at->segment->number;
+	char file[48];
+	check_tell(check);
+	check->ops->progress(check->owner, reader->bytes.len);
+	check->counts->segments++;
+	name_file(number, file);
+	if (reader->before_segment != JOURNAL_BEFORE_UNKNOWN && header_number(reader) != number) {
+		check_problem(check, file, "its header has the number %016llx",
+			(unsigned long long)header_number(reader));
+	}
+	if (at->segment->is_newest && check->files->in_use) {
+		leave_out_unsettled(check, number, reader);
+	}
+}
+
+static void tell_unbegun(struct check *check, const struct journal_place *at)
+{
+	char file[48];
+	name_file(at->segment->number, file);
+	if (!journal_reader_is_blank(at->reader, JOURNAL_HEADER_SIZE)) {
+		check_problem(check, file,
 			"the segment has no good header; the next start of the server moves it to set-aside/");
-	} else if (!walk->check->files->in_use) {
-		check_note(walk->check, walk->file,
+	} else if (!check->files->in_use) {
+		check_note(check, file,
 			"an incomplete new segment; the next start of the server removes it");
 	}
 }
 
-/**
- * Checks one segment. Returns 1 and in *ret_before what its header says of the previous one; 0 if
- * it has no good header; a negative errno if it cannot be read.
- */
-static int check_segment(struct check *check, struct link link, struct link *ret_before)
+static void tell_unreadable(struct check *check, const struct journal_place *at)
 {
-	struct walk walk = {.check = check, .link = link};
-	snprintf(walk.file, sizeof(walk.file), "journal/%016llx.journal",
-		(unsigned long long)link.number);
-	int r = journal_reader_open(
-		&walk.reader, check->files->journal_fd, walk.file + strlen("journal/"));
-	struct journal_reader *reader = &walk.reader;
-	check->ops->progress(check->owner, reader->bytes.len);
-	if (r == 0 && reader->before_segment == JOURNAL_BEFORE_UNKNOWN) {
-		check_problem(check, walk.file, "its header is damaged");
-		reader->before_segment = 0;
-	} else if (r == 0 && header_number(reader) != link.number) {
-		check_problem(check, walk.file, "its header has the number %016llx",
-			(unsigned long long)header_number(reader));
-	}
-	if (r == 0) {
-		reader->may_be_torn = link.is_newest;
-		reader->is_end_told = link.end != SIZE_MAX;
-		reader->end = link.end < reader->end ? link.end : reader->end;
-		if (link.is_newest && check->files->in_use) {
-			leave_out_unsettled(&walk);
-		}
-		walk_records(&walk);
-		check->counts->segments++;
-		*ret_before = (struct link){reader->before_segment, reader->before_len, false};
-	} else if (r == -EBADMSG) {
-		tell_headless(&walk);
-	} else if (r == -ENOTSUP) {
-		struct buffer what = {0};
-		versions_tell_segment(reader, &what);
-		check_problem(check, walk.file, "%s", buffer_cstr(&what));
+	char file[48];
+	struct buffer what = {0};
+	name_file(at->segment->number, file);
+	if (at->error == -ENOTSUP) {
+		versions_tell_segment(at->reader, &what);
+		check_problem(check, file, "%s", buffer_cstr(&what));
 		buffer_finish(&what);
-	} else if (r != -ENOENT || !check->files->in_use) {
-		check_problem(check, walk.file, "%s", file_error(-r));
+	} else if (at->error != -ENOENT || !check->files->in_use) {
+		check_problem(check, file, "%s", file_error(-at->error));
 	}
-	journal_reader_close(reader);
-	check_tell(check);
-	return r == 0 ? 1 : r == -EBADMSG ? 0 : r;
 }
 
-static void note_left_over(struct check *check, uint64_t number)
+static int tell_damage(void *arg, enum journal_damage damage, const struct journal_place *at)
 {
+	struct check *check = arg;
+	char file[48];
 	char place[96];
-	if (check->files->in_use) {
-		return;
+	name_file(at->segment->number, file);
+	name_place(at, place);
+	switch (damage) {
+	case JOURNAL_UNBEGUN:
+		tell_unbegun(check, at);
+		break;
+	case JOURNAL_NEWEST_HEADLESS:
+	case JOURNAL_LACKS_HEADER:
+		check_problem(
+			check, file, "the segment " JOURNAL_HEADLESS "; the server will not start");
+		break;
+	case JOURNAL_UNREADABLE:
+		tell_unreadable(check, at);
+		break;
+	case JOURNAL_HEADER_DAMAGED:
+		check_problem(check, file, "its header is damaged");
+		break;
+	case JOURNAL_BATCH_DAMAGED:
+		check_problem(check, place,
+			"the checksum of a batch's header or trailer is wrong; its records are good");
+		break;
+	case JOURNAL_RECORD_DAMAGED:
+		tell_damaged_record(check, at);
+		break;
+	case JOURNAL_TORN:
+		tell_torn(check, at);
+		break;
+	case JOURNAL_REST_DAMAGED:
+		check_problem(check, place,
+			"damage, and the sessions concerned are unknown; the server will not start");
+		break;
+	case JOURNAL_CUT:
+		check_problem(check, place,
+			"the segment ends here, but the next one says that it has %zu bytes; the server will not start",
+			at->segment->end);
+		break;
 	}
-	snprintf(place, sizeof(place), "journal/%016llx.journal", (unsigned long long)number);
-	check_note(check, place,
-		"not checked: no later segment refers to this one, so its records were refused or are in the logs");
+	return 0;
 }
 
-/**
- * Goes from the newest segment back, as the headers lead. If a running server deletes older
- * segments meanwhile, the chain ends earlier.
- */
+/** Notes the segments older than the newest that do not count. */
+static void tell_left_over(struct check *check)
+{
+	const struct journal_view *view = &check->journal;
+	uint64_t newest = view->chain_count ? view->chain[view->chain_count - 1].number : 0;
+	for (size_t i = view->number_count; i-- > 0 && !check->files->in_use;) {
+		uint64_t number = view->numbers[i];
+		char file[48];
+		if (number < newest && !journal_view_counts(view, number)) {
+			name_file(number, file);
+			check_note(check, file,
+				"not checked: no later segment refers to this one, so its records were refused or are in the logs");
+		}
+	}
+}
+
+/** If a running server deletes older segments meanwhile, they are not there to be checked. */
 int check_journal(struct check *check)
 {
-	uint64_t *segments = NULL;
-	size_t count = 0;
-	int r = store_files_list_segments(check->files, &segments, &count);
-	struct link next = {.end = SIZE_MAX, .is_newest = true};
-	for (size_t i = count; r == 0 && i-- > 0;) {
-		if (!next.is_newest && segments[i] != next.number) {
-			note_left_over(check, segments[i]);
-			continue;
-		}
-		struct link before = {0};
-		next.number = segments[i];
-		int found = check_segment(check, next, &before);
-		if (found != 0 || !next.is_newest) {
-			next = before;
-		}
-	}
-	free(segments);
-	return r;
+	const struct journal_visitor visitor = {.record = check_record,
+		.damage = tell_damage,
+		.opened = begin_segment,
+		.arg = check};
+	int r = journal_view_list(&check->journal);
+	r = r < 0 ? r : journal_view_find(&check->journal, &visitor);
+	tell_left_over(check);
+	check_tell(check);
+	return r < 0 ? r : journal_view_walk(&check->journal, &visitor);
 }
 
 /* --- sessions of the journal --- */
+
+/** Whether a start removes the folder that bears the id, and makes that of this session. */
+static bool is_made_anew(struct check *check, const struct journal_life *life, uint64_t epoch)
+{
+	return journal_view_newest(&check->journal, life->id) == life &&
+	       journal_view_folder(&check->journal, life->id, &epoch) == FOLDER_IS_DELETED;
+}
 
 /**
  * Compares a session in the journal with its metadata.json. An interrupted change of the epoch is
@@ -370,34 +317,37 @@ int check_journal(struct check *check)
  */
 static void check_one_life(void *value, void *arg)
 {
-	const struct life *life = value;
+	const struct journal_life *life = value;
 	struct check *check = arg;
 	struct store_metadata meta;
 	const char *why;
+	char place[96];
 	int r = store_files_read_metadata(check->files, life->id, NULL, &meta, &why);
 	store_metadata_finish(&meta);
-	if (life->deleted || (r == 0 && meta.epoch == life->epoch) || r == -EBADMSG) {
+	if (life->is_deleted || (r == 0 && meta.epoch == life->epoch) || r == -EBADMSG) {
 		return;
 	}
-	if (r == 0 && !life->created && check_life(check, life->id, strlen(life->id), meta.epoch)) {
-		check_note(check, life->place,
+	name_byte(life->segment, life->first, place);
+	if (r == 0 && !life->is_created &&
+		journal_view_life(&check->journal, life->id, strlen(life->id), meta.epoch)) {
+		check_note(check, place,
 			"the record is of epoch %016llx of session %s, which has another: holdfast new-epoch was interrupted; the next start of the server removes the record",
 			(unsigned long long)life->epoch, life->id);
-	} else if (r == 0) {
-		check_problem(check, life->place,
+	} else if (r == 0 && !is_made_anew(check, life, meta.epoch)) {
+		check_problem(check, place,
 			"the record is of epoch %016llx of session %s, whose metadata.json says %016llx",
 			(unsigned long long)life->epoch, life->id, (unsigned long long)meta.epoch);
-	} else if (life->created) {
-		check_note(check, life->place,
+	} else if (life->is_created) {
+		check_note(check, place,
 			"session %s has no folder; the next start of the server makes it from the journal",
 			life->id);
 	} else {
-		check_problem(check, life->place,
-			"the record is of session %s, which does not exist", life->id);
+		check_problem(check, place, "the record is of session %s, which does not exist",
+			life->id);
 	}
 }
 
 void check_lives(struct check *check)
 {
-	hash_each(check->lives, check_one_life, check);
+	hash_each(check->journal.lives, check_one_life, check);
 }

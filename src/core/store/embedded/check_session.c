@@ -18,6 +18,7 @@ struct session_check {
 	const char *id;
 	bool has_metadata;
 	struct store_metadata meta;
+	enum journal_folder folder;
 	/* The log. */
 	uint64_t events;
 	uint64_t gaps; /* events that a repair put in place of lost ones */
@@ -38,8 +39,6 @@ static void log_place(const struct session_check *sc, char place[256])
 
 /* --- metadata.json --- */
 
-static bool journal_creates(const struct check *check, const char *id);
-
 static void check_metadata(struct session_check *sc)
 {
 	char place[256];
@@ -50,11 +49,13 @@ static void check_metadata(struct session_check *sc)
 	int r = store_files_read_metadata(
 		sc->check->files, sc->id, sc->check->ops->facts, &sc->meta, &why);
 	sc->has_metadata = r == 0;
-	if (r == 0) {
+	sc->folder = journal_view_folder(
+		&sc->check->journal, sc->id, sc->has_metadata ? &sc->meta.epoch : NULL);
+	if (r == 0 || sc->folder == FOLDER_IS_DELETED) {
 		return;
 	}
 	bool is_empty = !store_files_size(sc->check->files->sessions_fd, path);
-	bool is_made_again = journal_creates(sc->check, sc->id);
+	bool is_made_again = sc->folder == FOLDER_IS_CREATED;
 	bool is_unread = r != -ENOENT && r != -EBADMSG; /* the server cannot read it either */
 	if (is_unread || (!is_made_again && (r != -ENOENT || !is_empty))) {
 		check_problem(sc->check, place, "%s", why);
@@ -67,26 +68,6 @@ static void check_metadata(struct session_check *sc)
 		check_note(sc->check, place,
 			"an incomplete session that was never acknowledged; the next start of the server removes it");
 	}
-}
-
-struct search {
-	const char *id;
-	bool found;
-};
-
-static void look_for_creation(void *value, void *arg)
-{
-	const struct life *life = value;
-	struct search *search = arg;
-	search->found = search->found ||
-			(life->created && !life->deleted && strcmp(life->id, search->id) == 0);
-}
-
-static bool journal_creates(const struct check *check, const char *id)
-{
-	struct search search = {.id = id};
-	hash_each(check->lives, look_for_creation, &search);
-	return search.found;
 }
 
 /* --- events.jsonl --- */
@@ -262,6 +243,17 @@ static bool has_changed(const struct session_check *sc)
 	return !same;
 }
 
+/** The server was stopped before the folder was gone, or a power cut has brought it back. */
+static void tell_deleted(struct check *check, const char *id)
+{
+	char place[256];
+	snprintf(place, sizeof(place), "sessions/%s", id);
+	if (!check->files->in_use) {
+		check_note(check, place,
+			"the folder of a deleted session; the next start of the server removes it");
+	}
+}
+
 /**
  * Reads metadata.json first and then the other files, which only grow: so they have what it says,
  * even while the server writes. If there are findings and the server has changed the session
@@ -273,6 +265,11 @@ void check_session(struct check *check, const char *id)
 	for (int attempt = 1;; attempt++) {
 		sc = (struct session_check){.check = check, .id = id};
 		check_metadata(&sc);
+		if (sc.folder == FOLDER_IS_DELETED) {
+			store_metadata_finish(&sc.meta);
+			tell_deleted(check, id);
+			return;
+		}
 		check_events(&sc);
 		bool again = check->found.texts.len && check->files->in_use && has_changed(&sc);
 		store_metadata_finish(&sc.meta);

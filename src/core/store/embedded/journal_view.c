@@ -3,6 +3,7 @@
 #include "embedded.h"
 
 #include "holdfast/pack.h"
+#include "holdfast/requests.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -134,14 +135,20 @@ int journal_view_find(struct journal_view *view, const struct journal_visitor *v
 	return r < 0 ? r : 0;
 }
 
-bool journal_view_is_useless(const struct journal_view *view, uint64_t number)
+bool journal_view_counts(const struct journal_view *view, uint64_t number)
 {
 	for (size_t i = 0; i < view->chain_count; i++) {
 		if (view->chain[i].number == number) {
-			return false;
+			return true;
 		}
 	}
-	return number > view->missing; /* those below were about to be deleted, oldest first */
+	return false;
+}
+
+bool journal_view_is_useless(const struct journal_view *view, uint64_t number)
+{
+	/* Those below the missing one were about to be deleted, oldest first. */
+	return !journal_view_counts(view, number) && number > view->missing;
 }
 
 static int walk_records(struct journal_place *place, const struct journal_visitor *visitor)
@@ -273,7 +280,12 @@ struct journal_life *journal_view_note(
 {
 	struct journal_life *life =
 		journal_view_life(view, record->id, record->id_len, record->epoch);
-	life = life ? life : add_life(view, record);
+	if (!life && session_id_is_valid(record->id, record->id_len)) {
+		life = add_life(view, record);
+	}
+	if (!life) {
+		return NULL;
+	}
 	if (life->segment != place->segment->number) {
 		life->segment = place->segment->number;
 		life->first = place->at;

@@ -107,12 +107,14 @@ int journal_view_list(struct journal_view *view);
  * were about to be deleted. Calls visitor->damage() for headers.
  */
 int journal_view_find(struct journal_view *view, const struct journal_visitor *visitor);
+/** Whether a segment belongs to the chain. */
+bool journal_view_counts(const struct journal_view *view, uint64_t number);
 /** Whether a listed segment is of no use, so that a start may delete it. */
 bool journal_view_is_useless(const struct journal_view *view, uint64_t number);
 /** Visits all records that count, in order. */
 int journal_view_walk(struct journal_view *view, const struct journal_visitor *visitor);
 
-/** Notes the life that a record belongs to. */
+/** Notes the life that a record belongs to. NULL: no session can have its id, it counts for nothing. */
 struct journal_life *journal_view_note(
 	struct journal_view *view, const struct record *record, const struct journal_place *place);
 /** The session with this id and epoch, or NULL. */
