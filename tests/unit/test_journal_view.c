@@ -1,10 +1,7 @@
 /* The journal as a whole: which segments, and which sessions of the same id, count. */
-#include "core/store/embedded/embedded.h"
 #include "core/store/embedded/journal_view.h"
+#include "journal_fixture.h"
 
-#include "holdfast/pack.h"
-
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,127 +11,27 @@
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
-/* --- segments made by hand, as proto/store-format.md has them --- */
-
 struct rig {
 	char dir[64];
-	int dir_fd;
-	struct buffer segment; /* the one being made */
-	uint64_t number;
-	uint64_t batches;
+	struct journal_maker maker;
 	struct journal_view view;
 	struct buffer seen; /* a word for each record and damage */
 };
-
-static void put_sum(struct buffer *out, size_t from)
-{
-	pack_le(out, journal_checksum(out->data + from, out->len - from), 8);
-}
-
-static void begin_segment(struct rig *rig, uint64_t number, uint64_t before, size_t before_len)
-{
-	struct buffer *out = &rig->segment;
-	buffer_clear(out);
-	rig->number = number;
-	rig->batches = 0;
-	buffer_append(out, "HFJRNL3\n", 8);
-	pack_le(out, number, 8);
-	pack_le(out, before, 8);
-	pack_le(out, before_len, 8);
-	pack_le(out, 0, 8);
-	put_sum(out, 0);
-}
-
-/** Appends a batch with one record. */
-static void put_record(
-	struct rig *rig, enum record_kind kind, const char *id, uint64_t epoch, const char *data)
-{
-	struct buffer record = {0};
-	struct buffer trailer = {0};
-	struct buffer body = {0};
-	struct buffer *out = &rig->segment;
-	pack_le(&body, 16 + strlen(id) + strlen(data), 4);
-	pack_le(&body, kind, 2);
-	pack_le(&body, strlen(id), 2);
-	pack_le(&body, epoch, 8);
-	pack_le(&body, 1000 + epoch, 8);
-	buffer_append_str(&body, id);
-	buffer_append_str(&body, data);
-	pack_le(&record, journal_checksum(body.data, body.len), 8);
-	buffer_append(&record, body.data, body.len);
-	size_t at = out->len;
-	buffer_append(out, "HFBT", 4);
-	pack_le(out, 1, 4);
-	pack_le(out, record.len, 8);
-	pack_le(out, rig->batches++, 8);
-	put_sum(out, at);
-	buffer_append(out, record.data, record.len);
-	pack_le(&trailer, journal_session_hash(id, strlen(id), epoch), 8);
-	pack_le(&trailer, record.len, 4);
-	pack_le(&trailer, 1, 4);
-	put_sum(&trailer, 0);
-	buffer_append(out, trailer.data, trailer.len);
-	buffer_finish(&body);
-	buffer_finish(&record);
-	buffer_finish(&trailer);
-}
-
-/** Writes the segment. Returns its length. */
-static size_t end_segment(struct rig *rig)
-{
-	char name[32];
-	journal_segment_name(rig->number, name);
-	int fd = openat(rig->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, rig->segment.data, rig->segment.len), rig->segment.len);
-	close(fd);
-	return rig->segment.len;
-}
-
-/** A segment with one record of session `id`. Returns its length. */
-static size_t make_segment(
-	struct rig *rig, uint64_t number, uint64_t before, size_t before_len, const char *id)
-{
-	begin_segment(rig, number, before, before_len);
-	put_record(rig, RECORD_CREATE, id, 1, "");
-	return end_segment(rig);
-}
-
-static void flip(struct rig *rig, uint64_t number, size_t at)
-{
-	char name[32];
-	char byte;
-	journal_segment_name(number, name);
-	int fd = openat(rig->dir_fd, name, O_RDWR);
-	assert_int_equal(pread(fd, &byte, 1, (off_t)at), 1);
-	byte ^= 1;
-	assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
-	close(fd);
-}
 
 static void rig_begin(struct rig *rig)
 {
 	*rig = (struct rig){.dir = "/tmp/holdfast-view-XXXXXX"};
 	assert_non_null(mkdtemp(rig->dir));
-	rig->dir_fd = open(rig->dir, O_RDONLY | O_DIRECTORY);
-	journal_view_begin(&rig->view, rig->dir_fd);
+	rig->maker.dir_fd = open(rig->dir, O_RDONLY | O_DIRECTORY);
+	journal_view_begin(&rig->view, rig->maker.dir_fd);
 }
 
 static void rig_finish(struct rig *rig)
 {
-	uint64_t *numbers;
-	size_t count;
 	journal_view_finish(&rig->view);
-	assert_int_equal(journal_list(rig->dir_fd, &numbers, &count), 0);
-	for (size_t i = 0; i < count; i++) {
-		char name[32];
-		journal_segment_name(numbers[i], name);
-		unlinkat(rig->dir_fd, name, 0);
-	}
-	free(numbers);
-	close(rig->dir_fd);
+	journal_maker_finish(&rig->maker);
+	close(rig->maker.dir_fd);
 	rmdir(rig->dir);
-	buffer_finish(&rig->segment);
 	buffer_finish(&rig->seen);
 }
 
@@ -192,10 +89,10 @@ static void the_headers_say_which_segments_count(void **state)
 {
 	struct rig rig;
 	rig_begin(&rig);
-	make_segment(&rig, 1, 0, 0, "gone");
-	size_t len = make_segment(&rig, 3, 2, 999, "a");
-	make_segment(&rig, 4, 3, len, "refused");
-	make_segment(&rig, 5, 3, len, "b");
+	make_segment(&rig.maker, 1, 0, 0, "gone");
+	size_t len = make_segment(&rig.maker, 3, 2, 999, "a");
+	make_segment(&rig.maker, 4, 3, len, "refused");
+	make_segment(&rig.maker, 5, 3, len, "b");
 	assert_string_equal(walk(&rig), "a b ");
 	assert_int_equal(rig.view.missing, 2);
 	assert_false(journal_view_is_useless(&rig.view, 1)); /* it was about to be deleted */
@@ -210,12 +107,12 @@ static void the_next_header_says_how_much_counts(void **state)
 {
 	struct rig rig;
 	rig_begin(&rig);
-	size_t len = make_segment(&rig, 1, 0, 0, "a");
-	put_record(&rig, RECORD_CREATE, "refused", 1, "");
-	end_segment(&rig);
-	make_segment(&rig, 2, 1, len, "b");
+	size_t len = make_segment(&rig.maker, 1, 0, 0, "a");
+	put_record(&rig.maker, RECORD_CREATE, "refused", 1, "");
+	end_segment(&rig.maker);
+	make_segment(&rig.maker, 2, 1, len, "b");
 	assert_string_equal(walk(&rig), "a b ");
-	make_segment(&rig, 2, 1, 100000, "b");
+	make_segment(&rig.maker, 2, 1, 100000, "b");
 	assert_string_equal(walk(&rig), "a refused cut:1 b ");
 	rig_finish(&rig);
 	(void)state;
@@ -225,13 +122,13 @@ static void good_batches_count_behind_a_damaged_header(void **state)
 {
 	struct rig rig;
 	rig_begin(&rig);
-	size_t len = make_segment(&rig, 1, 0, 0, "a");
-	len = make_segment(&rig, 2, 1, len, "b");
-	make_segment(&rig, 3, 2, len, "c");
-	flip(&rig, 3, 20);
+	size_t len = make_segment(&rig.maker, 1, 0, 0, "a");
+	len = make_segment(&rig.maker, 2, 1, len, "b");
+	make_segment(&rig.maker, 3, 2, len, "c");
+	flip(&rig.maker, 3, 20);
 	assert_string_equal(walk(&rig), "header:3 a b c ");
 	assert_false(journal_view_is_useless(&rig.view, 1));
-	flip(&rig, 2, 20);
+	flip(&rig.maker, 2, 20);
 	assert_string_equal(walk(&rig), "header:3 header:2 a b c ");
 	rig_finish(&rig);
 	(void)state;
@@ -241,19 +138,19 @@ static void a_newest_segment_without_a_header_does_not_count(void **state)
 {
 	struct rig rig;
 	rig_begin(&rig);
-	size_t len = make_segment(&rig, 1, 0, 0, "a");
-	begin_segment(&rig, 2, 1, len);
-	end_segment(&rig);
-	flip(&rig, 2, 20);
+	size_t len = make_segment(&rig.maker, 1, 0, 0, "a");
+	begin_segment(&rig.maker, 2, 1, len);
+	end_segment(&rig.maker);
+	flip(&rig.maker, 2, 20);
 	assert_string_equal(walk(&rig), "unbegun:2 a ");
 	assert_true(journal_view_is_useless(&rig.view, 2));
 	assert_true(rig.view.chain[0].is_newest);
-	begin_segment(&rig, 2, 1, len);
-	put_record(&rig, RECORD_CREATE, "b", 1, "");
-	put_record(&rig, RECORD_CREATE, "c", 1, "");
-	end_segment(&rig);
-	flip(&rig, 2, 20);
-	flip(&rig, 2, JOURNAL_HEADER_SIZE + 4);
+	begin_segment(&rig.maker, 2, 1, len);
+	put_record(&rig.maker, RECORD_CREATE, "b", 1, "");
+	put_record(&rig.maker, RECORD_CREATE, "c", 1, "");
+	end_segment(&rig.maker);
+	flip(&rig.maker, 2, 20);
+	flip(&rig.maker, 2, JOURNAL_HEADER_SIZE + 4);
 	assert_string_equal(walk(&rig), "headless:2 a ");
 	rig_finish(&rig);
 	(void)state;
@@ -263,11 +160,11 @@ static void another_segment_without_a_header_is_left_out(void **state)
 {
 	struct rig rig;
 	rig_begin(&rig);
-	size_t len = make_segment(&rig, 1, 0, 0, "a");
-	len = make_segment(&rig, 2, 1, len, "b");
-	make_segment(&rig, 3, 2, len, "c");
-	flip(&rig, 2, 20);
-	flip(&rig, 2, JOURNAL_HEADER_SIZE + 4);
+	size_t len = make_segment(&rig.maker, 1, 0, 0, "a");
+	len = make_segment(&rig.maker, 2, 1, len, "b");
+	make_segment(&rig.maker, 3, 2, len, "c");
+	flip(&rig.maker, 2, 20);
+	flip(&rig.maker, 2, JOURNAL_HEADER_SIZE + 4);
 	assert_string_equal(walk(&rig), "no-header:2 a c ");
 	assert_false(journal_view_is_useless(&rig.view, 2));
 	rig_finish(&rig);
@@ -280,15 +177,15 @@ static void a_torn_batch_ends_the_newest_segment_only(void **state)
 {
 	struct rig rig;
 	rig_begin(&rig);
-	size_t len = make_segment(&rig, 1, 0, 0, "a");
-	put_record(&rig, RECORD_CREATE, "b", 1, "");
-	size_t end = rig.segment.len;
-	rig.segment.len = end - 1;
-	end_segment(&rig);
+	size_t len = make_segment(&rig.maker, 1, 0, 0, "a");
+	put_record(&rig.maker, RECORD_CREATE, "b", 1, "");
+	size_t end = rig.maker.segment.len;
+	rig.maker.segment.len = end - 1;
+	end_segment(&rig.maker);
 	assert_string_equal(walk(&rig), "a torn:1 ");
 	assert_int_equal(rig.view.newest.len, len);
 	assert_int_equal(rig.view.newest.last_batch, JOURNAL_HEADER_SIZE);
-	make_segment(&rig, 2, 1, end - 1, "c");
+	make_segment(&rig.maker, 2, 1, end - 1, "c");
 	assert_string_equal(walk(&rig), "a rest:1 c ");
 	rig_finish(&rig);
 	(void)state;
@@ -298,13 +195,13 @@ static void a_damaged_record_is_of_a_known_session(void **state)
 {
 	struct rig rig;
 	rig_begin(&rig);
-	size_t first = make_segment(&rig, 1, 0, 0, "a");
-	put_record(&rig, RECORD_INPUT, "a", 1, "text");
-	size_t second = rig.segment.len;
-	put_record(&rig, RECORD_CREATE, "b", 1, "");
-	end_segment(&rig);
-	flip(&rig, 1, first + BATCH_HEADER_SIZE + RECORD_HEADER_SIZE);
-	flip(&rig, 1, second + 9); /* the header of the batch behind it */
+	size_t first = make_segment(&rig.maker, 1, 0, 0, "a");
+	put_record(&rig.maker, RECORD_INPUT, "a", 1, "text");
+	size_t second = rig.maker.segment.len;
+	put_record(&rig.maker, RECORD_CREATE, "b", 1, "");
+	end_segment(&rig.maker);
+	flip(&rig.maker, 1, first + BATCH_HEADER_SIZE + RECORD_HEADER_SIZE);
+	flip(&rig.maker, 1, second + 9); /* the header of the batch behind it */
 	assert_string_equal(walk(&rig), "a record:1 batch:1 b ");
 	assert_int_equal(journal_view_count_unknown(&rig.view), 1);
 	assert_true(journal_view_is_damaged(&rig.view, "a", 1));
@@ -320,16 +217,16 @@ static void the_last_creation_or_deletion_of_an_id_decides(void **state)
 {
 	struct rig rig;
 	rig_begin(&rig);
-	begin_segment(&rig, 1, 0, 0);
-	put_record(&rig, RECORD_CREATE, "made", 1, "{}");
-	put_record(&rig, RECORD_SNAPSHOT, "old", 1, "");
-	put_record(&rig, RECORD_SNAPSHOT, "gone", 1, "");
-	put_record(&rig, RECORD_DELETE, "gone", 1, "");
-	put_record(&rig, RECORD_CREATE, "again", 1, "{}");
-	put_record(&rig, RECORD_DELETE, "again", 1, "");
-	put_record(&rig, RECORD_CREATE, "again", 2, "{\"title\":null}");
-	put_record(&rig, RECORD_INPUT, "again", 2, "text");
-	end_segment(&rig);
+	begin_segment(&rig.maker, 1, 0, 0);
+	put_record(&rig.maker, RECORD_CREATE, "made", 1, "{}");
+	put_record(&rig.maker, RECORD_SNAPSHOT, "old", 1, "");
+	put_record(&rig.maker, RECORD_SNAPSHOT, "gone", 1, "");
+	put_record(&rig.maker, RECORD_DELETE, "gone", 1, "");
+	put_record(&rig.maker, RECORD_CREATE, "again", 1, "{}");
+	put_record(&rig.maker, RECORD_DELETE, "again", 1, "");
+	put_record(&rig.maker, RECORD_CREATE, "again", 2, "{\"title\":null}");
+	put_record(&rig.maker, RECORD_INPUT, "again", 2, "text");
+	end_segment(&rig.maker);
 	assert_string_equal(walk(&rig), "made old gone gone again again again again ");
 	assert_int_equal(folder(&rig, "made", 1), FOLDER_IS_CREATED);
 	assert_int_equal(folder(&rig, "made", 2), FOLDER_IS_UNKNOWN);
@@ -355,6 +252,23 @@ static void the_last_creation_or_deletion_of_an_id_decides(void **state)
 	(void)state;
 }
 
+/** No program of ours writes one: nothing may be made or removed by such a name. */
+static void a_record_of_no_session_counts_for_nothing(void **state)
+{
+	struct rig rig;
+	rig_begin(&rig);
+	begin_segment(&rig.maker, 1, 0, 0);
+	put_record(&rig.maker, RECORD_CREATE, "../../x", 1, "{}");
+	put_record(&rig.maker, RECORD_CREATE, "x", 1, "{}");
+	end_segment(&rig.maker);
+	assert_string_equal(walk(&rig), "../../x x ");
+	assert_false(journal_view_has_id(&rig.view, "../../x"));
+	assert_null(journal_view_newest(&rig.view, "../../x"));
+	assert_true(journal_view_newest(&rig.view, "x")->is_created);
+	rig_finish(&rig);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +279,7 @@ int main(void)
 		cmocka_unit_test(another_segment_without_a_header_is_left_out),
 		cmocka_unit_test(a_torn_batch_ends_the_newest_segment_only),
 		cmocka_unit_test(a_damaged_record_is_of_a_known_session),
+		cmocka_unit_test(a_record_of_no_session_counts_for_nothing),
 		cmocka_unit_test(the_last_creation_or_deletion_of_an_id_decides),
 	};
 	return cmocka_run_group_tests_name("journal view", tests, NULL, NULL);

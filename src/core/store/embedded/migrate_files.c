@@ -2,6 +2,7 @@
 #include "migrate_files.h"
 
 #include "embedded.h"
+#include "journal_view.h"
 
 #include "holdfast/hash.h"
 #include "holdfast/store_check.h"
@@ -23,18 +24,18 @@ struct kept_record {
 	char data[];
 };
 
-/** The records of a session, from a snapshot on. */
+/** The records of a session, from its newest snapshot on. */
 struct kept_records {
-	uint64_t epoch;
-	bool is_deleted;
+	const struct journal_life *life;
+	bool lacks_snapshot; /* its state begins with its creation: no new side can begin so */
 	struct list records; /* struct kept_record */
-	char id[];
 };
 
 struct moving_files {
 	struct store_files files;
 	const struct store_facts *facts;
-	struct hash *records; /* struct kept_records, by id */
+	struct journal_view journal;
+	struct hash *records; /* struct kept_records, by address of the life */
 	bool is_unsettled; /* a server has to recover it first */
 };
 
@@ -49,125 +50,83 @@ static void forget(struct kept_records *kept)
 	}
 }
 
-static struct kept_records *get_kept(struct moving_files *files, const struct record *record)
+static struct kept_records *find_kept(
+	const struct moving_files *files, const struct journal_life *life)
 {
-	struct kept_records *kept = hash_get(files->records, record->id, record->id_len);
+	return hash_get(files->records, (const char *)&life, sizeof(life));
+}
+
+static struct kept_records *get_kept(struct moving_files *files, const struct journal_life *life)
+{
+	struct kept_records *kept = find_kept(files, life);
 	if (!kept) {
-		kept = xcalloc(1, sizeof(*kept) + record->id_len + 1);
-		memcpy(kept->id, record->id, record->id_len);
+		kept = xcalloc(1, sizeof(*kept));
+		kept->life = life;
 		list_init(&kept->records);
-		hash_put(files->records, record->id, record->id_len, kept);
+		hash_put(files->records, (const char *)&life, sizeof(life), kept);
 	}
 	return kept;
 }
 
-/** Keeps the records that recovery would use: from the newest snapshot of the current epoch on. */
-static void keep(struct moving_files *files, const struct record *record)
+static int keep(void *arg, const struct record *record, const struct journal_place *place)
 {
-	struct kept_records *kept = get_kept(files, record);
-	bool is_snapshot = record->kind == RECORD_SNAPSHOT;
-	if (is_snapshot || record->kind == RECORD_CREATE || record->kind == RECORD_DELETE) {
-		forget(kept);
-		kept->epoch = record->epoch;
+	struct moving_files *files = arg;
+	const struct journal_life *life = journal_view_note(&files->journal, record, place);
+	if (!life) {
+		return 0;
 	}
-	bool counts = is_snapshot || (!list_empty(&kept->records) && kept->epoch == record->epoch);
-	if (!counts || !record_is_known(record)) {
-		return;
+	struct kept_records *kept = get_kept(files, life);
+	if (record->kind == RECORD_SNAPSHOT) {
+		forget(kept);
+		kept->lacks_snapshot = false;
+	}
+	if (!journal_record_counts(record)) {
+		return 0;
+	}
+	if (record->kind != RECORD_SNAPSHOT && list_empty(&kept->records)) {
+		kept->lacks_snapshot = true;
+		return 0;
 	}
 	struct kept_record *own = xmalloc(sizeof(*own) + record->data_len + 1);
 	*own = (struct kept_record){
 		.kind = record->kind, .ts = record->ts, .len = record->data_len};
 	memcpy(own->data, record->data_len ? record->data : "", record->data_len);
 	list_append(&kept->records, &own->link);
+	return 0;
 }
 
-struct segment {
-	uint64_t number;
-	size_t end; /* its length as the next segment says; SIZE_MAX: unknown */
-};
-
-static int read_segment(struct moving_files *files, struct segment segment, bool is_newest)
+/** A server that has stopped leaves nothing torn or half begun: the next start goes on from that. */
+static int handle_damage(void *arg, enum journal_damage damage, const struct journal_place *place)
 {
-	char name[32];
-	struct journal_reader reader;
-	struct record record;
-	uint64_t session;
-	journal_segment_name(segment.number, name);
-	int r = journal_reader_open(&reader, files->files.journal_fd, name);
-	enum journal_found found = r < 0 ? JOURNAL_END : JOURNAL_RECORD;
-	reader.may_be_torn = is_newest;
-	reader.is_end_told = segment.end != SIZE_MAX;
-	reader.end = segment.end < reader.end ? segment.end : reader.end;
-	while (found == JOURNAL_RECORD) {
-		found = journal_reader_next(&reader, &record, &session);
-		if (found == JOURNAL_RECORD) {
-			keep(files, &record);
-		}
-	}
-	/* A server that has stopped leaves nothing torn. */
-	r = r == 0 && (found != JOURNAL_END || reader.valid < reader.end) ? -EAGAIN : r;
-	journal_reader_close(&reader);
-	return r;
-}
-
-/** What a segment's header says of the one before it. */
-static int read_link(struct moving_files *files, uint64_t number, struct segment *ret_before)
-{
-	char name[32];
-	struct journal_reader reader;
-	journal_segment_name(number, name);
-	int r = journal_reader_open(&reader, files->files.journal_fd, name);
-	*ret_before = (struct segment){reader.before_segment, reader.before_len};
-	journal_reader_close(&reader);
-	return r;
-}
-
-/** Follows the segments from the newest one back. Each names the one before it. */
-static int find_chain(struct moving_files *files, struct segment **ret, size_t *ret_count)
-{
-	uint64_t *numbers = NULL;
-	size_t count = 0;
-	struct segment next = {.end = SIZE_MAX};
-	int r = store_files_list_segments(&files->files, &numbers, &count);
-	*ret = xcalloc(count + 1, sizeof(**ret));
-	*ret_count = 0;
-	for (size_t i = count; r == 0 && i-- > 0;) {
-		if (*ret_count && numbers[i] != next.number) {
-			continue;
-		}
-		next.number = numbers[i];
-		(*ret)[(*ret_count)++] = next;
-		r = read_link(files, numbers[i], &next);
-	}
-	free(numbers);
-	return r;
+	bool is_of_crash = damage == JOURNAL_TORN || damage == JOURNAL_UNBEGUN;
+	return is_of_crash ? -EAGAIN : place->error ? place->error : -EBADMSG;
 }
 
 static int read_journal(struct moving_files *files)
 {
-	struct segment *chain = NULL;
-	size_t count = 0;
-	int r = find_chain(files, &chain, &count);
-	for (size_t i = count; r == 0 && i-- > 0;) {
-		r = read_segment(files, chain[i], i == 0);
-	}
-	free(chain);
-	return r;
+	const struct journal_visitor visitor = {
+		.record = keep, .damage = handle_damage, .arg = files};
+	journal_view_begin(&files->journal, files->files.journal_fd);
+	int r = journal_view_list(&files->journal);
+	r = r < 0 ? r : journal_view_find(&files->journal, &visitor);
+	return r < 0 ? r : journal_view_walk(&files->journal, &visitor);
 }
 
 /** A server has to recover a session that only the journal has, or whose folder it deletes. */
 static void look_at_folder(void *value, void *arg)
 {
 	const struct kept_records *kept = value;
+	const struct journal_life *life = kept->life;
 	struct moving_files *files = arg;
 	struct metadata meta;
 	const char *why;
-	int r = metadata_read(files->files.sessions_fd, kept->id, NULL, &meta, &why);
-	bool is_there = r == 0 && meta.epoch == kept->epoch;
+	int r = metadata_read(files->files.sessions_fd, life->id, NULL, &meta, &why);
+	bool is_there = r == 0 && meta.epoch == life->epoch;
 	if (r == 0) {
 		metadata_finish(&meta);
 	}
-	files->is_unsettled = files->is_unsettled || is_there == kept->is_deleted;
+	files->is_unsettled = files->is_unsettled || is_there == life->is_deleted ||
+			      (is_there && kept->lacks_snapshot);
 }
 
 /** Whether the last server was stopped and did not crash: then the file `lock` is empty. */
@@ -280,18 +239,20 @@ static int read_session(void *side, const char *id, const struct moving_sink *si
 
 static int read_records(void *side, const char *id, const struct moving_sink *sink)
 {
-	const struct moving_files *files = side;
+	struct moving_files *files = side;
 	struct metadata meta;
 	const char *why;
-	const struct kept_records *kept = hash_get(files->records, id, strlen(id));
 	int r = metadata_read(files->files.sessions_fd, id, NULL, &meta, &why);
 	uint64_t epoch = r == 0 ? meta.epoch : 0;
 	if (r == 0) {
 		metadata_finish(&meta);
 	}
-	if (r < 0 || !kept || kept->epoch != epoch) {
+	const struct journal_life *life =
+		r < 0 ? NULL : journal_view_life(&files->journal, id, strlen(id), epoch);
+	if (!life) {
 		return r;
 	}
+	const struct kept_records *kept = find_kept(files, life);
 	list_for_each(link, &kept->records) {
 		const struct kept_record *own = list_entry(link, struct kept_record, link);
 		const struct record record = {.kind = own->kind,
@@ -328,6 +289,7 @@ static void close_files(void *side)
 	struct moving_files *files = side;
 	hash_each(files->records, free_kept, NULL);
 	hash_destroy(files->records);
+	journal_view_finish(&files->journal);
 	store_files_close(&files->files);
 	free(files);
 }
