@@ -7,6 +7,7 @@
 #ifndef HOLDFAST_ENCODER_H
 #define HOLDFAST_ENCODER_H
 
+#include "holdfast/error_codes.h"
 #include "holdfast/frames.h"
 
 #include <stdbool.h>
@@ -37,7 +38,7 @@ struct activity {
 
 /** An error; `request` (the type of the frame that was refused) and `detail` can be NULL. */
 struct error_notice {
-	const char *code;
+	enum error_code code;
 	const char *message;
 	const char *request;
 	const struct error_detail *detail;

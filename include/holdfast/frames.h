@@ -8,6 +8,7 @@
 #include "holdfast/agent_state.h"
 #include "holdfast/buffer.h"
 #include "holdfast/deflate.h"
+#include "holdfast/error_codes.h"
 #include "holdfast/event.h"
 #include "holdfast/prompt_queue.h"
 
@@ -186,10 +187,10 @@ struct frame *frame_prompt_removed(const char *prompt_id, bool duplicate);
 struct frame *frame_draining(int64_t retry_after_ms);
 struct frame *frame_session_gone(const char *session_id, const char *reason);
 /** `request` is the type of the refused frame; it and `detail` can be NULL. */
-struct frame *frame_error(const char *code, const char *message, const char *request,
+struct frame *frame_error(enum error_code code, const char *message, const char *request,
 	const struct error_detail *detail);
 /** Appends only the data object, which is also the `error` member of HTTP responses. */
-void frames_append_error(struct buffer *out, const char *code, const char *message,
+void frames_append_error(struct buffer *out, enum error_code code, const char *message,
 	const char *request, const struct error_detail *detail);
 
 /** A session object (proto/protocol.md#rest). */

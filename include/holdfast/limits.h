@@ -5,6 +5,8 @@
 #ifndef HOLDFAST_LIMITS_H
 #define HOLDFAST_LIMITS_H
 
+#include "holdfast/error_codes.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,10 +14,13 @@
 #define LIMIT_MIB (1024 * LIMIT_KIB)
 #define LIMIT_GIB (1024 * LIMIT_MIB)
 
+/* The text of an error code; one that is unknown does not compile. */
+#define REFUSES(code) (ERROR_##code ? #code : NULL)
+
 /*
  * LIMIT(type, name, unit, default, least, most, code, meaning). `code` is what a client that
- * reaches the limit gets: an error code of proto/protocol.md#error-codes; a close code (1006:
- * disconnected without a close frame); "limit", the reason why an agent was stopped; or "waits":
+ * reaches the limit gets: an error code, REFUSES(code); a close code (1006: disconnected without a
+ * close frame); "limit", the reason why an agent was stopped; or "waits":
  * nothing is refused, but read later. NULL: clients do not reach this limit.
  */
 #define LIMITS_TABLE(LIMIT)                                                                                                             \
@@ -40,13 +45,14 @@
 	LIMIT(int64_t, preview_ms, MS, 80, 10, 60000, NULL,                                                                             \
 		"minimum time between two previews of a session")                                                                       \
 	/* Connections. */                                                                                                              \
-	LIMIT(size_t, connections, COUNT, 50000, 1, 10000000, "too_many_connections",                                                   \
+	LIMIT(size_t, connections, COUNT, 50000, 1, 10000000, REFUSES(too_many_connections),                                            \
 		"open connections; fewer if the system's limit of open files is lower")                                                 \
-	LIMIT(size_t, address_connections, COUNT, 10000, 1, 10000000, "too_many_connections",                                           \
+	LIMIT(size_t, address_connections, COUNT, 10000, 1, 10000000,                                                                   \
+		REFUSES(too_many_connections),                                                                                          \
 		"open connections from one address (IPv6: one /64)")                                                                    \
-	LIMIT(size_t, session_connections, COUNT, 20000, 1, 10000000, "too_many_connections",                                           \
-		"open connections to one session")                                                                                      \
-	LIMIT(size_t, half_open, COUNT, 4096, 1, 10000000, "too_many_connections",                                                      \
+	LIMIT(size_t, session_connections, COUNT, 20000, 1, 10000000,                                                                   \
+		REFUSES(too_many_connections), "open connections to one session")                                                       \
+	LIMIT(size_t, half_open, COUNT, 4096, 1, 10000000, REFUSES(too_many_connections),                                               \
 		"connections that have not sent a request or token yet; beyond it the oldest is closed")                                \
 	LIMIT(size_t, client_requests, COUNT, 200, 1, 100000000, "waits",                                                               \
 		"requests and frames of one connection served per second")                                                              \
@@ -59,21 +65,22 @@
 	LIMIT(size_t, descriptor_reserve, COUNT, 256, 0, 1000000, NULL,                                                                 \
 		"open files reserved for the store and the agents")                                                                     \
 	LIMIT(size_t, head_size, BYTES, 16 * LIMIT_KIB, 1 * LIMIT_KIB, 1 * LIMIT_MIB,                                                   \
-		"bad_request", "size of the head of an HTTP request")                                                                   \
-	LIMIT(int64_t, head_ms, MS, 10000, 100, 3600000, "timeout",                                                                     \
+		REFUSES(bad_request), "size of the head of an HTTP request")                                                            \
+	LIMIT(int64_t, head_ms, MS, 10000, 100, 3600000, REFUSES(timeout),                                                              \
 		"time for the head of a request to arrive")                                                                             \
-	LIMIT(int64_t, token_ms, MS, 5000, 100, 3600000, "unauthorized",                                                                \
+	LIMIT(int64_t, token_ms, MS, 5000, 100, 3600000, REFUSES(unauthorized),                                                         \
 		"time for a WebSocket opened without a token to send one")                                                              \
-	LIMIT(size_t, wrong_tokens, COUNT, 10, 1, 1000000, "too_many_tokens",                                                           \
+	LIMIT(size_t, wrong_tokens, COUNT, 10, 1, 1000000, REFUSES(too_many_tokens),                                                    \
 		"wrong tokens from one address per minute; further attempts must wait")                                                 \
 	LIMIT(int64_t, keepalive_ms, MS, 60000, 100, 86400000, NULL,                                                                    \
 		"a connection without a request is closed after this time")                                                             \
-	LIMIT(int64_t, receive_ms, MS, 30000, 100, 3600000, "timeout",                                                                  \
+	LIMIT(int64_t, receive_ms, MS, 30000, 100, 3600000, REFUSES(timeout),                                                           \
 		"longest pause within a body or message, and base of the time in which it must arrive")                                 \
 	LIMIT(size_t, receive_rate, BYTES, 1 * LIMIT_KIB, 1, 1024 * LIMIT_MIB, NULL,                                                    \
 		"bytes of a body or message for which another second is allowed (see receive_ms)")                                      \
 	LIMIT(size_t, receive_size, BYTES, 256 * LIMIT_MIB, 1 * LIMIT_MIB, 65536 * LIMIT_MIB,                                           \
-		"server_busy", "memory for the unfinished bodies and messages of all connections")                                      \
+		REFUSES(server_busy),                                                                                                   \
+		"memory for the unfinished bodies and messages of all connections")                                                     \
 	LIMIT(size_t, send_size, BYTES, 256 * LIMIT_MIB, 1 * LIMIT_MIB, 65536 * LIMIT_MIB, "1006",                                      \
 		"memory for data that clients have not read yet; beyond it those that have not read for longest are disconnected")      \
 	LIMIT(size_t, send_threads, COUNT, 0, 0, 64, NULL,                                                                              \
@@ -86,54 +93,57 @@
 		"a stream of server-sent events that has been silent for this time is sent a comment")                                  \
 	LIMIT(int64_t, poll_ms, MS, 20000, 100, 3600000, NULL,                                                                          \
 		"a long poll of Durable Streams ends after this time without data")                                                     \
-	LIMIT(size_t, node_sockets, COUNT, 20000, 1, 10000000, "too_many_connections",                                                  \
+	LIMIT(size_t, node_sockets, COUNT, 20000, 1, 10000000, REFUSES(too_many_connections),                                           \
 		"connections to other nodes for forwarding")                                                                            \
-	LIMIT(int64_t, node_connect_ms, MS, 2000, 100, 600000, "owner_unreachable",                                                     \
+	LIMIT(int64_t, node_connect_ms, MS, 2000, 100, 600000, REFUSES(owner_unreachable),                                              \
 		"time to connect to another node")                                                                                      \
 	LIMIT(int64_t, node_silence_ms, MS, 5000, 100, 600000, NULL,                                                                    \
 		"a silent node is pinged after this time, and considered lost after the same time again")                               \
 	/* Input from outside. */                                                                                                       \
 	LIMIT(size_t, frame_size, BYTES, 1 * LIMIT_MIB, 1 * LIMIT_KIB, 64 * LIMIT_MIB,                                                  \
-		"too_large", "size of a WebSocket message from a client")                                                               \
+		REFUSES(too_large), "size of a WebSocket message from a client")                                                        \
 	/* Holds a batch of an agent's largest events; more takes several requests. */                                                  \
 	LIMIT(size_t, body_size, BYTES, 8 * LIMIT_MIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,                                                  \
-		"too_large", "size of an HTTP request body")                                                                            \
+		REFUSES(too_large), "size of an HTTP request body")                                                                     \
 	/* Agents send whole files in one tool call: 1.24 MB has been seen. */                                                          \
 	LIMIT(size_t, event_size, BYTES, 1536 * LIMIT_KIB, 1 * LIMIT_KIB, 64 * LIMIT_MIB,                                               \
-		"too_large", "size of the data of an input event")                                                                      \
-	LIMIT(size_t, batch_events, COUNT, 10000, 1, 1000000, "too_large",                                                              \
+		REFUSES(too_large), "size of the data of an input event")                                                               \
+	LIMIT(size_t, batch_events, COUNT, 10000, 1, 1000000, REFUSES(too_large),                                                       \
 		"input events in one append")                                                                                           \
 	LIMIT(size_t, prompt_size, BYTES, 512 * LIMIT_KIB, 1 * LIMIT_KIB, 16 * LIMIT_MIB,                                               \
-		"too_large", "size of a prompt")                                                                                        \
-	LIMIT(size_t, prompt_blocks, COUNT, 20, 1, 1000, "too_large",                                                                   \
+		REFUSES(too_large), "size of a prompt")                                                                                 \
+	LIMIT(size_t, prompt_blocks, COUNT, 20, 1, 1000, REFUSES(too_large),                                                            \
 		"images and files in one prompt")                                                                                       \
 	LIMIT(size_t, prompt_blobs, BYTES, 32 * LIMIT_MIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,                                              \
-		"too_large", "total size of the images and files in one prompt")                                                        \
-	LIMIT(size_t, prompt_queue, COUNT, 100, 1, 10000, "queue_full",                                                                 \
+		REFUSES(too_large), "total size of the images and files in one prompt")                                                 \
+	LIMIT(size_t, prompt_queue, COUNT, 100, 1, 10000, REFUSES(queue_full),                                                          \
 		"queued prompts in one session")                                                                                        \
-	LIMIT(size_t, open_permissions, COUNT, 64, 1, 100000, "permissions_full",                                                       \
+	LIMIT(size_t, open_permissions, COUNT, 64, 1, 100000, REFUSES(permissions_full),                                                \
 		"unanswered permission requests in one session")                                                                        \
-	LIMIT(size_t, sessions, COUNT, 1000000, 1, 100000000, "too_many_sessions", "sessions")                                          \
-	LIMIT(size_t, sub_sessions, COUNT, 10000, 1, 100000000, "too_many_sessions",                                                    \
+	LIMIT(size_t, sessions, COUNT, 1000000, 1, 100000000, REFUSES(too_many_sessions),                                               \
+		"sessions")                                                                                                             \
+	LIMIT(size_t, sub_sessions, COUNT, 10000, 1, 100000000, REFUSES(too_many_sessions),                                             \
 		"sessions created with tokens of one sub")                                                                              \
-	LIMIT(size_t, open_blocks, COUNT, 20000, 1, 100000000, "server_busy",                                                           \
+	LIMIT(size_t, open_blocks, COUNT, 20000, 1, 100000000, REFUSES(server_busy),                                                    \
 		"sessions in which a producer's text is not a complete block yet")                                                      \
-	LIMIT(size_t, names, COUNT, 5000000, 1, 1000000000, "names_full",                                                               \
+	LIMIT(size_t, names, COUNT, 5000000, 1, 1000000000, REFUSES(names_full),                                                        \
 		"keys and ids of messages, tool calls and runs that one session remembers")                                             \
-	LIMIT(size_t, blob_size, BYTES, 16 * LIMIT_MIB, 1 * LIMIT_KIB, 1 * LIMIT_GIB, "too_large",                                      \
-		"size of an image or file that belongs to a session")                                                                   \
+	LIMIT(size_t, blob_size, BYTES, 16 * LIMIT_MIB, 1 * LIMIT_KIB, 1 * LIMIT_GIB,                                                   \
+		REFUSES(too_large), "size of an image or file that belongs to a session")                                               \
 	LIMIT(size_t, session_blobs, BYTES, 256 * LIMIT_MIB, 4 * LIMIT_KIB, 1024 * LIMIT_GIB,                                           \
-		"blobs_full", "images and files of one session; each counts in whole 4 KiB")                                            \
+		REFUSES(blobs_full),                                                                                                    \
+		"images and files of one session; each counts in whole 4 KiB")                                                          \
 	LIMIT(size_t, blobs, BYTES, 16 * LIMIT_GIB, 4 * LIMIT_KIB, 1048576 * LIMIT_GIB,                                                 \
-		"blobs_full", "images and files of all sessions; each counts in whole 4 KiB")                                           \
-	LIMIT(size_t, streams, COUNT, 10000, 1, 1000000, "too_many_streams",                                                            \
+		REFUSES(blobs_full),                                                                                                    \
+		"images and files of all sessions; each counts in whole 4 KiB")                                                         \
+	LIMIT(size_t, streams, COUNT, 10000, 1, 1000000, REFUSES(too_many_streams),                                                     \
 		"streams of Durable Streams at /v1/stream/")                                                                            \
 	LIMIT(size_t, stream_size, BYTES, 1 * LIMIT_GIB, 1 * LIMIT_KIB, 1024 * LIMIT_GIB,                                               \
-		"stream_full",                                                                                                          \
+		REFUSES(stream_full),                                                                                                   \
 		"size of one such stream, including what it inherits from the stream it was forked from")                               \
-	LIMIT(size_t, stream_producers, COUNT, 1000, 1, 1000000, "stream_full",                                                         \
+	LIMIT(size_t, stream_producers, COUNT, 1000, 1, 1000000, REFUSES(stream_full),                                                  \
 		"producers that one such stream remembers; after seven days of silence one makes room for another")                     \
-	LIMIT(size_t, agents, COUNT, 100, 1, 100000, "too_many_agents", "running agents")                                               \
+	LIMIT(size_t, agents, COUNT, 100, 1, 100000, REFUSES(too_many_agents), "running agents")                                        \
 	LIMIT(size_t, agent_line_size, BYTES, 16 * LIMIT_MIB, 64 * LIMIT_KIB, 256 * LIMIT_MIB,                                          \
 		NULL, "size of one JSON-RPC line of an agent")                                                                          \
 	LIMIT(size_t, agent_file_size, BYTES, 8 * LIMIT_MIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB, NULL,                                      \
@@ -178,15 +188,15 @@
 	LIMIT(int64_t, search_wait_ms, MS, 5000, 1, 600000, NULL,                                                                       \
 		"time that a search in all sessions waits for the store; the answer lists sessions that were not read in time")         \
 	LIMIT(size_t, search_hits, COUNT, 200, 1, 5000, NULL, "most hits in an answer")                                                 \
-	LIMIT(size_t, search_query_size, BYTES, 256, 1, 4 * LIMIT_KIB, "too_large",                                                     \
+	LIMIT(size_t, search_query_size, BYTES, 256, 1, 4 * LIMIT_KIB, REFUSES(too_large),                                              \
 		"size of the search text")                                                                                              \
 	LIMIT(size_t, hot_tail_size, BYTES, 256 * LIMIT_KIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB, NULL,                                      \
 		"newest events of a session kept in memory")                                                                            \
 	LIMIT(int64_t, evict_ms, MS, 30000, 1, 86400000, NULL,                                                                          \
 		"an idle session without observers and producers leaves memory after this time")                                        \
 	/* Push messages (proto/access.md#push-messages). */                                                                            \
-	LIMIT(size_t, push_subscriptions, COUNT, 1000, 1, 1000000, "too_many_subscriptions",                                            \
-		"browsers that are sent push messages")                                                                                 \
+	LIMIT(size_t, push_subscriptions, COUNT, 1000, 1, 1000000,                                                                      \
+		REFUSES(too_many_subscriptions), "browsers that are sent push messages")                                                \
 	LIMIT(size_t, push_queue, COUNT, 10000, 1, 1000000, NULL,                                                                       \
 		"queued push messages; beyond it the one that is due first is dropped")                                                 \
 	LIMIT(int64_t, push_delay_ms, MS, 1000, 0, 600000, NULL,                                                                        \
@@ -229,7 +239,7 @@
 		"time between checks for events to prune")                                                                              \
 	LIMIT(size_t, prune_size, BYTES, 64 * LIMIT_KIB, 1, 1024 * LIMIT_MIB, NULL,                                                     \
 		"a log is rewritten when this much of it, and at least half, is pruned events")                                         \
-	LIMIT(size_t, max_disk, BYTES, 0, 0, 1048576 * LIMIT_GIB, "disk_full",                                                          \
+	LIMIT(size_t, max_disk, BYTES, 0, 0, 1048576 * LIMIT_GIB, REFUSES(disk_full),                                                   \
 		"size of the data directory; beyond it new input is refused, while reading still works; 0: no limit")                   \
 	LIMIT(size_t, journal_backlog, BYTES, 16 * LIMIT_MIB, 64 * LIMIT_KIB, 1024 * LIMIT_MIB,                                         \
 		"waits", "producers are paused while this much waits for the disk")                                                     \
@@ -238,7 +248,7 @@
 		"responses queued for a socket that does not drain")                                                                    \
 	LIMIT(size_t, outbox_size, BYTES, 8 * LIMIT_MIB, 64 * LIMIT_KIB, 1 * LIMIT_GIB, "1008",                                         \
 		"the same, in bytes")                                                                                                   \
-	LIMIT(size_t, title_size, BYTES, 1 * LIMIT_KIB, 16, 64 * LIMIT_KIB, "too_large",                                                \
+	LIMIT(size_t, title_size, BYTES, 1 * LIMIT_KIB, 16, 64 * LIMIT_KIB, REFUSES(too_large),                                         \
 		"size of a session's title")
 
 #define LIMIT_FIELD(type, name, unit, fallback, least, most, code, help) type name;
@@ -255,7 +265,9 @@ enum limit { LIMIT_NONE, LIMITS_TABLE(LIMIT_ID) LIMIT_COUNT };
 /** Returns the name of a limit, which must not be LIMIT_NONE. */
 const char *limit_name(enum limit limit);
 /** Returns the `code` of the table; NULL if clients do not reach this limit. */
-const char *limit_code(enum limit limit);
+const char *limit_outcome(enum limit limit);
+/** Returns the error code that a client gets; ERROR_NONE if it gets another outcome, or none. */
+enum error_code limit_code(enum limit limit);
 
 /** Returns the defaults (static). */
 const struct limits *limits_default(void);

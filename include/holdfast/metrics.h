@@ -105,9 +105,8 @@
  * WORD(id, name, label, help): one value for each word. Words that can be counted are there from the
  * start, with 0: an increase from nothing to 1 is none for Prometheus.
  */
-#define WORDS_TABLE(WORD)                                                                   \
-	WORD(REFUSALS, "refusals_total", "code", "Refusals sent to clients, by their code") \
-	WORD(CLOSES, "closes_total", "code",                                                \
+#define WORDS_TABLE(WORD)                    \
+	WORD(CLOSES, "closes_total", "code", \
 		"WebSockets that have ended, by the close code; 1006: without one")
 
 #define METRIC_ID(id, ...)    METRIC_##id,
@@ -132,12 +131,13 @@ struct word_count;
 /** The functions that count accept NULL. */
 struct metrics {
 	uint64_t values[METRIC_COUNT];
+	uint64_t refusals[ERROR_COUNT]; /* sent to clients */
 	uint64_t limits[LIMIT_COUNT]; /* how often each was reached */
 	struct histogram histograms[HISTOGRAM_COUNT];
 	struct word_count *words[WORDS_COUNT];
 };
 
-/** The refusals have all codes of error_codes.h. The caller frees it with metrics_destroy(). */
+/** The caller frees it with metrics_destroy(). */
 struct metrics *metrics_create(void);
 /** Accepts NULL. */
 void metrics_destroy(struct metrics *metrics);
@@ -170,7 +170,7 @@ void metrics_observe(struct metrics *metrics, enum histogram_id id, double value
 /** Adds `count` to a word, which must be one of the program's own; copies it. 0: shows it as 0. */
 void metrics_add_word(struct metrics *metrics, enum words id, const char *word, uint64_t count);
 /** Counts a refusal that is sent to a client, and the limit that caused it (or LIMIT_NONE). */
-void metrics_refused(struct metrics *metrics, const char *code, enum limit limit);
+void metrics_refused(struct metrics *metrics, enum error_code code, enum limit limit);
 /** Appends all metrics in Prometheus' text format 0.0.4. `metrics` must not be NULL. */
 void metrics_write(const struct metrics *metrics, struct buffer *out);
 /**

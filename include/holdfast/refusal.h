@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_REFUSAL_H
 #define HOLDFAST_REFUSAL_H
 
+#include "holdfast/error_codes.h"
 #include "holdfast/limits.h"
 
 #include <stdbool.h>
@@ -35,9 +36,9 @@ struct error_detail {
 	uint64_t lost_to;
 };
 
-/** Why something is refused. `code` is a static string of proto/protocol.md. */
+/** Why something is refused. */
 struct refusal {
-	const char *code; /* NULL: not refused */
+	enum error_code code; /* ERROR_NONE: not refused */
 	enum limit limit; /* the limit that was reached, or LIMIT_NONE */
 	char message[256];
 	char request[32]; /* type of the refused frame; "" if unreadable */
@@ -47,7 +48,7 @@ struct refusal {
 
 /** Sets the refusal and returns -EINVAL. */
 __attribute__((format(printf, 3, 4))) int refuse(
-	struct refusal *refusal, const char *code, const char *fmt, ...);
+	struct refusal *refusal, enum error_code code, const char *fmt, ...);
 
 /** Like refuse(), for a limit that was reached, with that limit's code. */
 __attribute__((format(printf, 3, 4))) int refuse_limit(

@@ -168,7 +168,7 @@ static void refuse_lost(struct http_forward *forward)
 	struct conn *conn = forward->answer.conn;
 	bool was_connected = forward->is_connected;
 	http_drop_answer(conn);
-	http_refuse(conn, "owner_unreachable", OWNER_UNREACHABLE);
+	http_refuse(conn, ERROR_owner_unreachable, OWNER_UNREACHABLE);
 	if (was_connected) {
 		conn_resume(conn);
 	} else {
@@ -265,9 +265,9 @@ static bool is_named(const char *line, size_t len, const char *name)
 static bool may_be_overtaken(const struct conn *conn, unsigned status)
 {
 	return conn->http->method != HTTP_GET &&
-	       (status == error_code_status("storage_failed") ||
-		       status == error_code_status("disk_full") ||
-		       status == error_code_status("too_many_sessions"));
+	       (status == error_code_status(ERROR_storage_failed) ||
+		       status == error_code_status(ERROR_disk_full) ||
+		       status == error_code_status(ERROR_too_many_sessions));
 }
 
 /** Makes the client's head from the other node's. */
@@ -475,7 +475,7 @@ void http_forward(struct conn *conn, const char *address)
 	forward->link = node_link_open(conn->server, address, &link_ops, forward);
 	if (!forward->link) {
 		http_drop_answer(conn);
-		http_refuse_limit(conn, 503, LIMIT_node_sockets,
+		http_refuse_limit(conn, LIMIT_node_sockets,
 			"too many requests are passed on to other nodes; try again in a moment");
 		http_go_on(conn);
 	}

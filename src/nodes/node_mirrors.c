@@ -103,7 +103,7 @@ void node_mirror_ask(struct conn *conn, const char *address)
 {
 	struct mirror *mirror = add(conn, address);
 	if (!mirror) {
-		http_refuse_limit(conn, 503, LIMIT_node_sockets,
+		http_refuse_limit(conn, LIMIT_node_sockets,
 			"too many requests are passed on to other nodes; try again in a moment");
 		http_go_on(conn);
 	} else if (mirror->log) {

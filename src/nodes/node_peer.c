@@ -76,7 +76,7 @@ bool node_admit(struct conn *conn)
 		diag_limited(&nodes_of(conn->server)->warned, DIAG_WARN,
 			"a request on the listener for other nodes was refused: %s", why);
 		conn->http->must_close = true;
-		http_refuse_with(conn, STATUS_MISDIRECTED, "", "unauthorized",
+		http_refuse_with(conn, STATUS_MISDIRECTED, "", ERROR_unauthorized,
 			"this address is for other nodes of the same store");
 	}
 	return !why;

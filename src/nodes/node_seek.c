@@ -43,11 +43,11 @@ static void handle_place(
 	conn->http->is_sought = true;
 	conn->http->is_nowhere = status == 0 && place == PLACE_NOWHERE;
 	if (status < 0) {
-		http_refuse(conn, "storage_failed", CANNOT_ASK);
+		http_refuse(conn, ERROR_storage_failed, CANNOT_ASK);
 	} else if (place == PLACE_ELSEWHERE && conn->kind.is_node) {
 		/* The asking node has outdated information: do not forward in circles. */
 		http_refuse_with(
-			conn, STATUS_MISDIRECTED, "", "owner_unreachable", OWNER_UNREACHABLE);
+			conn, STATUS_MISDIRECTED, "", ERROR_owner_unreachable, OWNER_UNREACHABLE);
 	} else if (place == PLACE_ELSEWHERE && watches(conn)) {
 		node_mirror_ask(conn, address);
 		return;
@@ -85,7 +85,7 @@ static void handle_new(
 	conn->http->is_elsewhere = place == PLACE_ELSEWHERE;
 	conn->is_parked = false;
 	if (status < 0) {
-		http_refuse(conn, "storage_failed", CANNOT_ASK);
+		http_refuse(conn, ERROR_storage_failed, CANNOT_ASK);
 	} else {
 		http_route_again(conn);
 	}
@@ -126,8 +126,8 @@ static void handle_place_of_socket(
 	if (conn->is_closing) {
 		/* The result no longer matters. */
 	} else if (status < 0) {
-		conn_send_error(conn, "storage_failed", CANNOT_ASK);
-		conn_close(conn, 1011, "storage_failed");
+		conn_send_error(conn, ERROR_storage_failed, CANNOT_ASK);
+		conn_close_refused(conn, ERROR_storage_failed);
 	} else if (place == PLACE_ELSEWHERE) {
 		conn_close(conn, WS_CLOSE_GOING_AWAY, "owner gone");
 	} else {

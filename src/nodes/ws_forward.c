@@ -217,5 +217,5 @@ void ws_refuse_node_sockets(struct conn *conn)
 	refuse_limit(&refusal, LIMIT_node_sockets,
 		"too many WebSockets are passed on to other nodes; try again in a moment");
 	conn_send_refusal(conn, &refusal);
-	close_client(conn, WS_CLOSE_TRY_LATER, refusal.code);
+	close_client(conn, error_code_close(refusal.code), error_code_text(refusal.code));
 }

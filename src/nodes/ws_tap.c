@@ -160,9 +160,9 @@ static void tap_end_tick(struct conn *conn)
 	}
 	list_for_each(link, &tap->viewers) {
 		viewer = list_entry(link, struct conn, kind_link);
-		const char *code = conn_broken_order(viewer);
+		enum error_code code = conn_broken_order(viewer);
 		if (code) {
-			ws_viewer_close(viewer, WS_CLOSE_TRY_LATER, code);
+			ws_viewer_close(viewer, WS_CLOSE_TRY_LATER, error_code_text(code));
 		}
 	}
 	while ((viewer = find_dead(tap))) {

@@ -159,13 +159,14 @@ static void begin(struct conn *viewer)
 static void create(struct conn *carrier, const struct mirror_message *message)
 {
 	if (!is_client_id(message->client_id)) {
-		ws_viewer_dismiss(carrier, message->viewer, WS_CLOSE_POLICY, "bad_request");
+		ws_viewer_dismiss(carrier, message->viewer, error_code_close(ERROR_bad_request),
+			error_code_text(ERROR_bad_request));
 		return;
 	}
 	if (!room_in_session(carrier->server, carrier->session)) {
 		metrics_limit(carrier->server->metrics, LIMIT_session_connections);
 		ws_viewer_dismiss(carrier, message->viewer, WS_CLOSE_TRY_LATER,
-			limit_code(LIMIT_session_connections));
+			error_code_text(ERROR_too_many_connections));
 		return;
 	}
 	struct conn *viewer = create_viewer(carrier, message->viewer);

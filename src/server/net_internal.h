@@ -14,6 +14,7 @@
 #include "holdfast/chunked.h"
 #include "holdfast/deflate.h"
 #include "holdfast/diag.h"
+#include "holdfast/error_codes.h"
 #include "holdfast/hash.h"
 #include "holdfast/http_head.h"
 #include "holdfast/intake.h"
@@ -116,7 +117,7 @@ struct ws_socket {
 	unsigned close_code; /* 0: a close frame without a code */
 	char *close_reason;
 	struct content_check *check; /* of the images and files of a prompt; NULL: none */
-	const char *broken_by; /* code of the refusal behind which no input is taken; NULL: none */
+	enum error_code broken_by; /* the refusal behind which no input is taken */
 };
 
 struct conn {
@@ -271,14 +272,14 @@ void conn_wait_free(struct conn_wait *wait);
  * Notes that input was refused. If the same may be taken later, no input behind it is taken, and
  * the socket is closed as soon as everything in front of it is answered. Does nothing for HTTP.
  */
-void conn_break_order(struct conn *conn, const char *code);
+void conn_break_order(struct conn *conn, enum error_code code);
 /** Refuses input that came behind such a refusal. Returns 0 or -EINVAL. */
 int conn_check_order(struct conn *conn, struct refusal *refusal);
 /**
  * At the end of a tick: the code with which the socket has to be closed now (WS_CLOSE_TRY_LATER),
- * as everything in front of what was refused is answered. NULL: it stays open.
+ * as everything in front of what was refused is answered. ERROR_NONE: it stays open.
  */
-const char *conn_broken_order(const struct conn *conn);
+enum error_code conn_broken_order(const struct conn *conn);
 
 /* conn.c */
 /** Allocates a connection without a socket, which is in none of the server's lists. */
@@ -337,7 +338,7 @@ struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *
 /** Sends through the observer if there is one, in order with its events. Takes the reference. */
 void conn_send_frame(struct conn *conn, struct frame *frame);
 void conn_send_refusal(struct conn *conn, const struct refusal *refusal);
-void conn_send_error(struct conn *conn, const char *code, const char *message);
+void conn_send_error(struct conn *conn, enum error_code code, const char *message);
 
 /* room.c */
 /** Whether a connection just accepted can be served; counts it as refused if not. */
@@ -409,6 +410,8 @@ void ws_finish(struct conn *conn);
 void ws_show_closes(struct metrics *metrics);
 /** Starts the closing handshake. `code` 0: a close frame without a code. */
 void conn_close(struct conn *conn, unsigned code, const char *reason);
+/** conn_close() with the close code of an error code, which is the reason. */
+void conn_close_refused(struct conn *conn, enum error_code code);
 /** The socket takes more. */
 void ws_writable(struct conn *conn);
 /** Sends a ping. */
@@ -453,10 +456,10 @@ bool client_is_proxy(
 
 /* auth.c */
 /**
- * Checks Host and Origin; sets conn.http.is_foreign. Returns NULL if the request is allowed, else
- * the error code (forbidden_host, forbidden_origin) and its reason in *ret_why.
+ * Checks Host and Origin; sets conn.http.is_foreign. Returns ERROR_NONE if the request is allowed,
+ * else the error code (forbidden_host, forbidden_origin) and its reason in *ret_why.
  */
-const char *auth_check(struct conn *conn, const struct http_head *head, const char **ret_why);
+enum error_code auth_check(struct conn *conn, const struct http_head *head, const char **ret_why);
 /** Whether pages of every origin may use the route: --allow-origin has a `*`, and it knows how. */
 bool auth_is_for_all(const struct conn *conn);
 /**

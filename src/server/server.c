@@ -201,7 +201,7 @@ static bool lose_session(struct conn *conn, const struct session *session, bool 
 void server_session_moved(struct server *server, struct session *session)
 {
 	struct refusal refusal = {0};
-	refuse(&refusal, "shutting_down", SESSION_MOVED);
+	refuse(&refusal, ERROR_shutting_down, SESSION_MOVED);
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
 		if (!lose_session(conn, session, false)) {
@@ -218,7 +218,7 @@ void server_session_moved(struct server *server, struct session *session)
 void server_session_deleted(struct server *server, struct session *session)
 {
 	struct refusal refusal = {0};
-	refuse(&refusal, "not_found", SESSION_DELETED);
+	refuse(&refusal, ERROR_not_found, SESSION_DELETED);
 	if (session_is_there(session)) {
 		feed_tell_deleted(server, session_id(session));
 	}
@@ -270,7 +270,7 @@ void server_drain(struct server *server)
 {
 	struct frame *draining = frame_draining(server->limits->drain_retry_ms);
 	struct refusal refusal = {0};
-	refuse(&refusal, "shutting_down", SHUTTING_DOWN);
+	refuse(&refusal, ERROR_shutting_down, SHUTTING_DOWN);
 	listeners_leave_inherited(server->listeners);
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);

@@ -164,7 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		editor_view_answered(view, request.of, &request_id);
 	}
 	buffer_clear(&out);
-	editor_view_fail(view, "not_found", "gone", &out);
+	editor_view_fail(view, ERROR_not_found, "it has gone", &out);
 	check_messages(&reader, &out);
 	fuzz_check(reader.waiting == 0, "everybody has an answer");
 	editor_view_destroy(view);

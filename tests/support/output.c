@@ -125,15 +125,15 @@ static struct frame *encode_error(const struct encoder *encoder, void *reader, c
 	} names[] = {
 		{"mode_id", ABOUT_MODE}, {"model_id", ABOUT_MODEL}, {"config_id", ABOUT_OPTION}};
 	struct error_detail detail = {0};
-	struct error_notice error = {
-		string(data, "code"), string(data, "message"), string(data, "request"), &detail};
+	const char *code = string(data, "code");
+	struct error_notice error = {code ? error_code_parse(code) : ERROR_storage_failed,
+		string(data, "message"), string(data, "request"), &detail};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (string(data, names[i].name)) {
 			detail.about = names[i].about;
 			detail.id = string(data, names[i].name);
 		}
 	}
-	error.code = error.code ? error.code : "internal";
 	return error.message ? encoder->error(reader, &error) : NULL;
 }
 
@@ -214,7 +214,7 @@ static struct frame *editor_error(void *reader, const struct error_notice *in)
 static struct frame *editor_gone(void *reader, const char *session_id, const char *reason)
 {
 	struct buffer out = {0};
-	editor_view_fail(reader, "not_found", "the session has been deleted", &out);
+	editor_view_fail(reader, ERROR_not_found, "the session has been deleted", &out);
 	return lines_of(&out);
 }
 

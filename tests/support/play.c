@@ -139,9 +139,9 @@ static void play_live(const struct play *play, struct connected_frame *now, unsi
 void play_session(const struct play *play, play_taker take, void *arg)
 {
 	static const struct error_notice errors[] = {
-		{"storage_failed", "it \"failed\"", "load_events", NULL},
-		{"setting_refused", "it may not", "set_mode", NULL},
-		{"storage_failed", "no more of it", NULL, NULL},
+		{ERROR_storage_failed, "it \"failed\"", "load_events", NULL},
+		{ERROR_setting_refused, "it may not", "set_mode", NULL},
+		{ERROR_storage_failed, "no more of it", NULL, NULL},
 	};
 	unsigned seed = play->seed;
 	struct connected_frame now = {.session_id = "s",

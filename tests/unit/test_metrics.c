@@ -36,9 +36,9 @@ static void counters_and_gauges(void **state)
 static void words_and_limits(void **state)
 {
 	struct metrics *metrics = metrics_create();
-	metrics_refused(metrics, "too_large", LIMIT_frame_size);
-	metrics_refused(metrics, "too_large", LIMIT_NONE);
-	metrics_refused(metrics, "timeout", LIMIT_head_ms);
+	metrics_refused(metrics, ERROR_too_large, LIMIT_frame_size);
+	metrics_refused(metrics, ERROR_too_large, LIMIT_NONE);
+	metrics_refused(metrics, ERROR_timeout, LIMIT_head_ms);
 	assert_has(metrics, "holdfast_refusals_total{code=\"too_large\"} 2\n");
 	assert_has(metrics, "holdfast_refusals_total{code=\"timeout\"} 1\n");
 	assert_has(metrics, "holdfast_limit_reached_total{limit=\"frame_size\"} 1\n");
@@ -79,7 +79,7 @@ static void nobody_counts(void **state)
 	metrics_add(NULL, METRIC_EVENTS_APPENDED, 1);
 	metrics_set(NULL, METRIC_SESSIONS, 1);
 	metrics_observe(NULL, HISTOGRAM_SYNC_SECONDS, 1);
-	metrics_refused(NULL, "too_large", LIMIT_frame_size);
+	metrics_refused(NULL, ERROR_too_large, LIMIT_frame_size);
 	metrics_destroy(NULL);
 }
 

@@ -328,12 +328,12 @@ static void observers_that_come_back_see_the_total(void **state)
 
 /* --- refusals --- */
 
-static void assert_refused(struct stage *st, const char *events, const char *code)
+static void assert_refused(struct stage *st, const char *events, enum error_code code)
 {
 	struct append_ack acks[ACKS_MAX];
 	struct refusal refusal = {0};
 	assert_true(append(st->session, events, acks, &refusal) < 0);
-	assert_string_equal(refusal.code, code);
+	assert_int_equal(refusal.code, code);
 	expect_total(st, "null");
 	assert_int_equal(session_channel(st->session)->max_seq, 0);
 }
@@ -352,21 +352,22 @@ static void assert_refused(struct stage *st, const char *events, const char *cod
 static void bad_reports_are_refused(void **state)
 {
 	struct stage *st = *state;
-	assert_refused(st, "[" USAGE("{\"input\":7}") "]", "bad_request");
-	assert_refused(st, "[" USAGE("{\"mode\":\"delta\",\"input\":-7}") "]", "bad_request");
-	assert_refused(st, "[" USAGE("{\"mode\":\"delta\",\"total\":{}}") "]", "bad_request");
+	assert_refused(st, "[" USAGE("{\"input\":7}") "]", ERROR_bad_request);
+	assert_refused(st, "[" USAGE("{\"mode\":\"delta\",\"input\":-7}") "]", ERROR_bad_request);
+	assert_refused(st, "[" USAGE("{\"mode\":\"delta\",\"total\":{}}") "]", ERROR_bad_request);
 	assert_refused(st, "[" USAGE("{\"mode\":\"cumulative_in_message\",\"input\":7}") "]",
-		"bad_request");
+		ERROR_bad_request);
 	/* Each fits by itself, but a batch is taken whole or not at all. */
 	assert_refused(st,
 		"[" USAGE(TWELVE("a")) "," USAGE(TWELVE("b")) "," USAGE(
 			"{\"mode\":\"delta\",\"c\":1}") "]",
-		"too_large");
-	assert_refused(st, "[" USAGE(N4) "," STARTED "," USAGE(N3) "," USAGE(N3) "]", "too_large");
+		ERROR_too_large);
+	assert_refused(
+		st, "[" USAGE(N4) "," STARTED "," USAGE(N3) "," USAGE(N3) "]", ERROR_too_large);
 	assert_refused(st,
 		"[" RUN("a") "," IN_RUN("a", N4) "," RUN("b") "," IN_RUN("b", N3) "," IN_RUN(
 			"b", N3) "]",
-		"too_large");
+		ERROR_too_large);
 	json_t *data = json_pack("{s:s, s:i}", "mode", "delta", "n", -1);
 	assert_int_equal(
 		intake_event(st->session, "usage", data, "{\"mode\":\"delta\",\"n\":-1}"), -EINVAL);

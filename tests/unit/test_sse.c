@@ -53,7 +53,7 @@ static void a_frame_is_one_event_and_made_once(void **state)
 	assert_ptr_equal(sse_frame(frame), sse_frame(frame));
 	assert_ptr_equal(sse_frame(sse_frame(frame)), sse_frame(frame));
 	frame_unref(frame);
-	frame = frame_error("token_expired", "it has", NULL, NULL);
+	frame = frame_error(ERROR_token_expired, "it has", NULL, NULL);
 	assert_text(sse_frame(frame),
 		"event: ended\ndata: {\"code\":\"token_expired\",\"message\":\"it has\"}\n\n");
 	frame_unref(frame);

@@ -271,7 +271,7 @@ static void bad_reports_are_refused(void **state)
 		struct usage_report report;
 		struct refusal refusal = {0};
 		assert_int_equal(usage_report_parse(data, NULL, &report, &refusal), -EINVAL);
-		assert_string_equal(refusal.code, "bad_request");
+		assert_int_equal(refusal.code, ERROR_bad_request);
 		if (!strstr(refusal.message, table[i].words)) {
 			fail_msg("%s: %s", table[i].data, refusal.message);
 		}

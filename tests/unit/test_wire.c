@@ -382,7 +382,7 @@ static void bad_utf8_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		snprintf(text, sizeof(text), "{\"a\":\"%s\"}", bad[i]);
 		assert_null(json_parse(text, strlen(text), NULL, &refusal));
-		assert_string_equal(refusal.code, "bad_utf8");
+		assert_int_equal(refusal.code, ERROR_bad_utf8);
 	}
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		snprintf(text, sizeof(text), "{\"a\":\"%s\"}", good[i]);
@@ -401,7 +401,7 @@ static void bad_json_is_refused(void **state)
 	struct refusal refusal = {0};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_null(json_parse(bad[i], strlen(bad[i]), NULL, &refusal));
-		assert_string_equal(refusal.code, "bad_json");
+		assert_int_equal(refusal.code, ERROR_bad_json);
 		check_refusal(&refusal);
 	}
 	assert_null(json_parse("{\"a\":\"x\0y\"}", 11, NULL, &refusal));

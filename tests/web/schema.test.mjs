@@ -87,33 +87,18 @@ test('every error code of the schema stands in protocol.md with what to do, and 
 	assert.deepEqual(rows.sort(), [...schema('common').$defs.error_code.enum].sort());
 });
 
-test('the server has the codes of protocol.md, with the same status', () => {
+test('the server has the codes of protocol.md, with the same status, and closes sockets as it says', () => {
 	const text = readFileSync(`${protoDir}protocol.md`, 'utf8');
-	const rows = [...text.slice(text.indexOf('## Error codes')).matchAll(/^\| `([a-z0-9_]+)` \| (\d+|–) \|/gm)];
+	const rows = [...text.slice(text.indexOf('## Error codes')).matchAll(/^\| `([a-z0-9_]+)` \| (\d+|–) \|(.*)$/gm)];
 	const header = readFileSync(new URL('../../include/holdfast/error_codes.h', import.meta.url), 'utf8');
-	const codes = new Map([...header.matchAll(/(?:CODE|PASSING)\("([a-z0-9_]+)", (\d+)\)/g)].map(([, code, status]) => [code, status]));
-	for (const [, code, status] of rows) {
+	const codes = new Map([...header.matchAll(/(?:CODE|PASSING)\(([a-z0-9_]+), (\d+), (\d+)\)/g)].map(([, code, status, close]) => [code, { status, close }]));
+	for (const [, code, status, words] of rows) {
 		assert.ok(codes.has(code), code);
-		assert.ok(status === '–' || status === codes.get(code), `${code} is ${codes.get(code)}, and ${status} in protocol.md`);
+		assert.ok(status === '–' || status === codes.get(code).status, `${code} is ${codes.get(code).status}, and ${status} in protocol.md`);
+		assert.equal(words.match(/closes with (\d+)/)?.[1] ?? '0', codes.get(code).close, `the close code of ${code}`);
 	}
 	const others = [...codes.keys()].filter((code) => !rows.some(([, row]) => row === code));
-	assert.deepEqual(others, ['bad_message', 'unknown_method'], 'of editors alone');
-});
-
-test('whatever the sources refuse something with is a code of the table', () => {
-	const header = readFileSync(new URL('../../include/holdfast/error_codes.h', import.meta.url), 'utf8');
-	const codes = new Set([...header.matchAll(/(?:CODE|PASSING)\("([a-z0-9_]+)"/g)].map(([, code]) => code));
-	const folder = fileURLToPath(new URL('../../src/', import.meta.url));
-	const files = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.c') && !name.startsWith('tools/'));
-	const calls = files.flatMap((name) => [...readFileSync(folder + name, 'utf8').matchAll(/\b(?:refuse|http_refuse|http_refuse_with|conn_send_error|conn_break_order|refuse_search)\((.*?)\);/gs)].map(([, text]) => [name, text]));
-	/* The code stands in front of the message, which has blanks, and behind the header fields. */
-	const used = calls.flatMap(([name, text]) => {
-		const texts = [...text.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, one]) => one);
-		const message = texts.findIndex((one) => one.includes(' ') && !one.includes(': '));
-		return texts.slice(0, message < 0 ? undefined : message).filter((one) => /^[a-z0-9_]+$/.test(one)).map((code) => [name, code]);
-	});
-	assert.ok(used.length > 250, `${used.length} codes were found`);
-	assert.deepEqual(used.filter(([, code]) => !codes.has(code)), []);
+	assert.deepEqual(others, ['bad_message', 'unknown_method', 'agent_error', 'cancelled'], 'of editors alone');
 });
 
 test('every frame shown in protocol.md is as the schemas say', () => {

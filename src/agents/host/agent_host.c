@@ -173,9 +173,11 @@ static void handle_refused(void *owner, const struct acp_setting *setting, const
 	};
 	const struct error_detail detail = {.about = of[setting->kind].about, .id = setting->id};
 	const struct author author = {.client_id = setting->by, .sub = setting->sub};
-	metrics_refused(session_channel(hosted->session)->metrics, "setting_refused", LIMIT_NONE);
+	metrics_refused(
+		session_channel(hosted->session)->metrics, ERROR_setting_refused, LIMIT_NONE);
 	channel_send_error(session_channel(hosted->session), &author,
-		&(struct error_notice){"setting_refused", why, of[setting->kind].request, &detail});
+		&(struct error_notice){
+			ERROR_setting_refused, why, of[setting->kind].request, &detail});
 }
 
 /** `errors`: the last lines of the agent's stderr; may be empty. */

@@ -165,14 +165,14 @@ static void give_kept(struct agent_inputs *inputs)
 /* --- images and files --- */
 
 /** The first blob was written, or could not be (`why`, an error code). */
-static void end_blob(struct agent_input *input, const char *why)
+static void end_blob(struct agent_input *input, enum error_code why)
 {
 	struct content_blob *blob = list_entry(input->blobs.next, struct content_blob, link);
 	blob_upload_end(input->upload);
 	input->upload = NULL;
 	if (why) {
 		input->lost = input->lost ? input->lost : hash_create();
-		hash_put(input->lost, blob->name, strlen(blob->name), (void *)why);
+		hash_put(input->lost, blob->name, strlen(blob->name), (void *)error_code_text(why));
 	}
 	content_blob_free(blob);
 }
@@ -183,7 +183,7 @@ static void handle_written(void *arg, int status)
 {
 	struct agent_input *input = arg;
 	struct agent_inputs *inputs = input->inputs;
-	end_blob(input, status < 0 ? "storage_failed" : NULL);
+	end_blob(input, status < 0 ? ERROR_storage_failed : ERROR_NONE);
 	write_next(input);
 	if (!list_empty(&input->blobs)) {
 		return;

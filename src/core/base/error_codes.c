@@ -4,43 +4,45 @@
 #include <string.h>
 
 static const struct {
-	const char *code;
+	const char *text;
 	unsigned status;
+	unsigned close;
 	bool may_pass;
 } rows[] = {
-#define CODE(code, status)    {code, status, false},
-#define PASSING(code, status) {code, status, true},
+#define CODE(code, status, close)    [ERROR_##code] = {#code, status, close, false},
+#define PASSING(code, status, close) [ERROR_##code] = {#code, status, close, true},
 	ERROR_CODES(CODE, PASSING)
 #undef CODE
 #undef PASSING
 };
 
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
-
-const char *error_code_at(size_t index)
+const char *error_code_text(enum error_code code)
 {
-	return index < ROWS ? rows[index].code : NULL;
+	return code == ERROR_NONE ? "" : rows[code].text;
 }
 
-/** Returns the place of a code in the table, or ROWS. */
-static size_t find(const char *code)
+enum error_code error_code_parse(const char *text)
 {
-	size_t i = 0;
-	while (i < ROWS && strcmp(rows[i].code, code) != 0) {
-		i++;
+	enum error_code code = ERROR_COUNT - 1;
+	while (code != ERROR_NONE && strcmp(rows[code].text, text) != 0) {
+		code--;
 	}
-	return i;
+	return code;
 }
 
-unsigned error_code_status(const char *code)
+unsigned error_code_status(enum error_code code)
 {
-	size_t at = find(code);
-	assert(at < ROWS && "a code that is not in the table");
-	return at < ROWS ? rows[at].status : 500;
+	assert(code != ERROR_NONE && "nothing was refused");
+	return rows[code].status;
 }
 
-bool error_code_may_pass(const char *code)
+unsigned error_code_close(enum error_code code)
 {
-	size_t at = find(code);
-	return at < ROWS && rows[at].may_pass;
+	assert(rows[code].close && "no socket is closed with this code");
+	return rows[code].close;
+}
+
+bool error_code_may_pass(enum error_code code)
+{
+	return rows[code].may_pass;
 }

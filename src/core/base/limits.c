@@ -34,9 +34,15 @@ const char *limit_name(enum limit limit)
 	return rows[limit - 1].name;
 }
 
-const char *limit_code(enum limit limit)
+const char *limit_outcome(enum limit limit)
 {
 	return rows[limit - 1].code;
+}
+
+enum error_code limit_code(enum limit limit)
+{
+	const char *outcome = limit_outcome(limit);
+	return outcome ? error_code_parse(outcome) : ERROR_NONE;
 }
 
 const struct limits *limits_default(void)

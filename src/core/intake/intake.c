@@ -14,7 +14,7 @@
 static int refuse_input(const struct session *session, struct refusal *refusal, int error)
 {
 	if (error == -ENOENT) {
-		return refuse(refusal, "not_found", "the session is being deleted");
+		return refuse(refusal, ERROR_not_found, "the session is being deleted");
 	}
 	return refuse_storage(refusal, session_storage(session), STORAGE_WRITE);
 }
@@ -104,15 +104,15 @@ static int check_permission(struct batch *batch, size_t i, struct refusal *refus
 	const char *id = json_string_value(json_object_get(in->object, "request_id"));
 	enum permission_state state = state_of_question(batch, i, id);
 	if (is_asked && state != PERMISSION_UNKNOWN) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the request_id \"%.100s\" has been used before", id);
 	}
 	if (!is_asked && state == PERMISSION_RESOLVED) {
 		return refuse(
-			refusal, "already_resolved", "\"%.100s\" has been resolved before", id);
+			refusal, ERROR_already_resolved, "\"%.100s\" has been resolved before", id);
 	}
 	if (!is_asked && (state == PERMISSION_UNKNOWN || !takes(batch, in->type, id))) {
-		return refuse(refusal, "unknown_request",
+		return refuse(refusal, ERROR_unknown_request,
 			"no permission request has the id \"%.100s\"", id);
 	}
 	if (is_asked && count->open >= count->most) {
@@ -348,7 +348,7 @@ int intake_refuse_not_queued(const struct prompt_view *had, struct refusal *refu
 		[PROMPT_BEGUN] = "this prompt is no longer queued: its turn has begun",
 		[PROMPT_REMOVED] = "this prompt has been removed",
 	};
-	return refuse(refusal, "not_queued", "%s", why[had->place]);
+	return refuse(refusal, ERROR_not_queued, "%s", why[had->place]);
 }
 
 int intake_edit_prompt(struct session *session, const struct request *request,
@@ -435,15 +435,16 @@ int intake_answer(struct session *session, const struct request *request,
 	const char *id = request->answer.request_id;
 	struct permission_view permission = session_permission(session, id);
 	if (permission.state == PERMISSION_UNKNOWN) {
-		return refuse(refusal, "unknown_request",
+		return refuse(refusal, ERROR_unknown_request,
 			"no permission request has the id \"%.100s\"", id);
 	}
 	if (permission.state == PERMISSION_RESOLVED) {
 		tell_first(&permission, &refusal->detail);
-		return refuse(refusal, "already_resolved", "this request has been answered before");
+		return refuse(
+			refusal, ERROR_already_resolved, "this request has been answered before");
 	}
 	if (!session_permission_has_option(session, id, request->answer.option_id)) {
-		return refuse(refusal, "bad_request", "the request has no option \"%.100s\"",
+		return refuse(refusal, ERROR_bad_request, "the request has no option \"%.100s\"",
 			request->answer.option_id);
 	}
 	int r = append_resolution(session, id, request->answer.option_id, author);
@@ -458,11 +459,12 @@ int intake_elicited(struct session *session, const struct request *request,
 	const char *question = session_elicitation(session, id);
 	if (view.state == PERMISSION_RESOLVED) {
 		tell_first(&view, &refusal->detail);
-		return refuse(refusal, "already_resolved", "this request has been answered before");
+		return refuse(
+			refusal, ERROR_already_resolved, "this request has been answered before");
 	}
 	if (!question) {
 		return refuse(
-			refusal, "unknown_request", "no elicitation has the id \"%.100s\"", id);
+			refusal, ERROR_unknown_request, "no elicitation has the id \"%.100s\"", id);
 	}
 	json_t *data = json_read(question, strlen(question), 0, NULL, NULL);
 	int r = elicitation_check(

@@ -6,7 +6,7 @@
 
 static int conflict(const struct input_event *in, struct refusal *refusal)
 {
-	return refuse(refusal, "key_conflict",
+	return refuse(refusal, ERROR_key_conflict,
 		"the key \"%.80s\" was used before, for an event with other content; a retry sends the same type, message_id and data, a new event has a new key",
 		in->key);
 }
@@ -16,7 +16,7 @@ static int compare(const struct input_event *in, const struct key_sum *had, stru
 {
 	struct key_sum sum;
 	if (key_sum_make(in, had->rule, &sum) < 0) {
-		return refuse(refusal, "storage_failed",
+		return refuse(refusal, ERROR_storage_failed,
 			"the key \"%.80s\" was stored by a newer version of the server, and this one cannot compare it; nothing was stored",
 			in->key);
 	}

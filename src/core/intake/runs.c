@@ -21,11 +21,11 @@ static int refuse_run(
 	const struct batch *batch, const char *run_id, bool was, struct refusal *refusal)
 {
 	if (!was) {
-		return refuse(refusal, "unknown_run",
+		return refuse(refusal, ERROR_unknown_run,
 			"no run \"%.60s\" was started; append run_start with this run_id first",
 			run_id);
 	}
-	return refuse(refusal, "stale_run",
+	return refuse(refusal, ERROR_stale_run,
 		"the run \"%.60s\" is over, and its events are refused%s%.60s", run_id,
 		batch->run_id ? "; the current run is " : "", batch->run_id ? batch->run_id : "");
 }
@@ -80,7 +80,7 @@ int batch_check_run(struct batch *batch, size_t i, struct refusal *refusal)
 	const struct input_event *in = &batch->entries[i].in;
 	bool is_run = in->type == EVENT_RUN_START || in->type == EVENT_RUN_END;
 	if (is_run && in->run_id && strcmp(in->run_id, in->data) != 0) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the event names the run \"%.60s\", and its data another", in->run_id);
 	}
 	if (is_run) {
@@ -89,7 +89,7 @@ int batch_check_run(struct batch *batch, size_t i, struct refusal *refusal)
 						   : end(batch, i, refusal);
 	}
 	if (!in->run_id && batch->run_id) {
-		return refuse(refusal, "run_active",
+		return refuse(refusal, ERROR_run_active,
 			"the run \"%.60s\" is under way: only events that name it as their run_id are taken until its run_end, or the run_start of another",
 			batch->run_id);
 	}

@@ -68,7 +68,7 @@ static int name_run(const json_t *data, json_t *events, struct refusal *refusal)
 	size_t i;
 	json_t *event;
 	if (run_id && !json_is_string(run_id)) {
-		return refuse(refusal, "bad_request", "run_id must be a string");
+		return refuse(refusal, ERROR_bad_request, "run_id must be a string");
 	}
 	json_array_foreach(events, i, event) {
 		if (run_id) {

@@ -59,7 +59,8 @@ static int put_text(struct matching *m, const json_t *block)
 {
 	const json_t *text = json_object_get(block, "text");
 	if (!json_is_string(text)) {
-		return refuse(m->refusal, "bad_request", "a text block needs \"text\", a string");
+		return refuse(
+			m->refusal, ERROR_bad_request, "a text block needs \"text\", a string");
 	}
 	if (m->is_known || !json_string_length(text)) {
 		return 0;
@@ -78,8 +79,8 @@ static int put_thinking(struct matching *m, const json_t *block)
 {
 	const json_t *text = json_object_get(block, "thinking");
 	if (!json_is_string(text)) {
-		return refuse(
-			m->refusal, "bad_request", "a thinking block needs \"thinking\", a string");
+		return refuse(m->refusal, ERROR_bad_request,
+			"a thinking block needs \"thinking\", a string");
 	}
 	if (m->is_known || !json_string_length(text)) {
 		return 0;
@@ -95,7 +96,7 @@ static const char *tool_id(struct matching *m, const json_t *block, const char *
 	const json_t *id = json_object_get(block, member);
 	size_t len = json_string_length(id);
 	if (!len || len > MESSAGE_ID_MAX) {
-		refuse(m->refusal, "bad_request",
+		refuse(m->refusal, ERROR_bad_request,
 			"a %s block needs \"%s\", a string of 1 to %d bytes",
 			json_string_value(json_object_get(block, "type")), member, MESSAGE_ID_MAX);
 		return NULL;
@@ -112,10 +113,10 @@ static int put_tool_use(struct matching *m, const json_t *block)
 	}
 	if (!json_is_string(name)) {
 		return refuse(
-			m->refusal, "bad_request", "a tool_use block needs \"name\", a string");
+			m->refusal, ERROR_bad_request, "a tool_use block needs \"name\", a string");
 	}
 	if (!set_add(m->calls, id)) {
-		return refuse(m->refusal, "duplicate_tool_use_id",
+		return refuse(m->refusal, ERROR_duplicate_tool_use_id,
 			"the tool_use id \"%.100s\" is in the snapshot twice; each call has its own",
 			id);
 	}
@@ -166,18 +167,18 @@ static int put_tool_result(struct matching *m, const json_t *block)
 		return -EINVAL;
 	}
 	if (!set_add(m->results, id)) {
-		return refuse(m->refusal, "duplicate_tool_use_id",
+		return refuse(m->refusal, ERROR_duplicate_tool_use_id,
 			"the tool call \"%.100s\" has two results in the snapshot; send only the last one",
 			id);
 	}
 	if (!set_has(m->calls, id) && !log_knows(m, SNAPSHOT_TOOL_CALL, id)) {
-		return refuse(m->refusal, "unknown_tool_use",
+		return refuse(m->refusal, ERROR_unknown_tool_use,
 			"a tool_result is of \"%.100s\", but no tool_use with this id comes before it, in the snapshot or in the log",
 			id);
 	}
 	json_t *content = result_content(json_object_get(block, "content"));
 	if (!content) {
-		return refuse(m->refusal, "bad_request",
+		return refuse(m->refusal, ERROR_bad_request,
 			"the content of a tool_result is a string, or an array of blocks with a type");
 	}
 	if (log_knows(m, SNAPSHOT_TOOL_RESULT, id)) {
@@ -207,7 +208,7 @@ static int put_block(struct matching *m, json_t *block)
 {
 	const char *type = json_string_value(json_object_get(block, "type"));
 	if (!type) {
-		return refuse(m->refusal, "bad_request",
+		return refuse(m->refusal, ERROR_bad_request,
 			"each block of a message's content is an object with \"type\", a string");
 	}
 	if (strcmp(type, "text") == 0) {
@@ -239,7 +240,7 @@ static int put_content(struct matching *m, const json_t *content)
 		return r;
 	}
 	if (!json_is_array(content)) {
-		return refuse(m->refusal, "bad_request",
+		return refuse(m->refusal, ERROR_bad_request,
 			"a message needs \"content\", a string or an array of blocks");
 	}
 	int r = 0;
@@ -303,7 +304,8 @@ static int put_turn_end(struct matching *m, const json_t *message)
 	};
 	const json_t *reason = json_object_get(message, "stop_reason");
 	if (reason && !json_is_string(reason) && !json_is_null(reason)) {
-		return refuse(m->refusal, "bad_request", "stop_reason must be a string or null");
+		return refuse(
+			m->refusal, ERROR_bad_request, "stop_reason must be a string or null");
 	}
 	for (size_t i = 0; !m->is_known && json_is_string(reason) && i < 4; i++) {
 		if (strcmp(json_string_value(reason), reasons[i][0]) == 0) {
@@ -319,7 +321,7 @@ static int read_role(struct matching *m, const json_t *message)
 	const char *role = json_string_value(json_object_get(message, "role"));
 	m->is_user = role && strcmp(role, "user") == 0;
 	if (!m->is_user && (!role || strcmp(role, "assistant") != 0)) {
-		return refuse(m->refusal, "unknown_role",
+		return refuse(m->refusal, ERROR_unknown_role,
 			"a message needs \"role\", \"user\" or \"assistant\"; leave system messages out");
 	}
 	return 0;
@@ -346,15 +348,15 @@ static int check_ids(struct matching *m, const json_t *messages, size_t *ret_bad
 		const json_t *id = json_object_get(message, "message_id");
 		size_t len = json_string_length(id);
 		if (!json_is_object(message)) {
-			return refuse(m->refusal, "bad_request", "a message is an object");
+			return refuse(m->refusal, ERROR_bad_request, "a message is an object");
 		}
 		if (!len || len > MESSAGE_ID_MAX) {
-			return refuse(m->refusal, "missing_message_id",
+			return refuse(m->refusal, ERROR_missing_message_id,
 				"a message needs \"message_id\", a string of 1 to %d bytes that stays the same in every snapshot",
 				MESSAGE_ID_MAX);
 		}
 		if (!set_add(m->messages, json_string_value(id))) {
-			return refuse(m->refusal, "duplicate_message_id",
+			return refuse(m->refusal, ERROR_duplicate_message_id,
 				"the message_id \"%.100s\" is in the snapshot twice; each message has its own",
 				json_string_value(id));
 		}
@@ -388,7 +390,7 @@ static int match_first(struct matching *m, const json_t *messages, size_t count,
 		if (!elsewhere && json_array_size(m->events) == 0) {
 			continue;
 		}
-		return refuse(m->refusal, "history_mismatch",
+		return refuse(m->refusal, ERROR_history_mismatch,
 			"skip_first does not fit: here the log has \"%.60s\", the snapshot \"%.60s\"; send it without skip_first",
 			held ? held : "no message", m->message_id);
 	}
@@ -422,7 +424,7 @@ static int check_shape(const json_t *data, const struct limits *limits, size_t *
 	size_t count = json_array_size(messages);
 	json_int_t skip = json_integer_value(skip_first);
 	if (!json_is_array(messages)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"append_snapshot needs \"messages\", an array of all messages so far");
 	}
 	if (count > limits->batch_events) {
@@ -430,7 +432,7 @@ static int check_shape(const json_t *data, const struct limits *limits, size_t *
 			"a snapshot has at most %zu messages", limits->batch_events);
 	}
 	if (skip_first && (!json_is_integer(skip_first) || skip < 0 || (size_t)skip > count)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"skip_first must be a whole number from 0 to the number of messages, %zu",
 			count);
 	}

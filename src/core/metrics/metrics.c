@@ -1,7 +1,5 @@
 #include "holdfast/metrics.h"
 
-#include "holdfast/error_codes.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,12 +50,7 @@ static const struct {
 
 struct metrics *metrics_create(void)
 {
-	struct metrics *metrics = xcalloc(1, sizeof(*metrics));
-	const char *code;
-	for (size_t i = 0; (code = error_code_at(i)); i++) {
-		metrics_add_word(metrics, WORDS_REFUSALS, code, 0);
-	}
-	return metrics;
+	return xcalloc(1, sizeof(struct metrics));
 }
 
 void metrics_destroy(struct metrics *metrics)
@@ -105,9 +98,11 @@ void metrics_add_word(struct metrics *metrics, enum words id, const char *word, 
 	(*at)->count += count;
 }
 
-void metrics_refused(struct metrics *metrics, const char *code, enum limit limit)
+void metrics_refused(struct metrics *metrics, enum error_code code, enum limit limit)
 {
-	metrics_add_word(metrics, WORDS_REFUSALS, code, 1);
+	if (metrics) {
+		metrics->refusals[code]++;
+	}
 	metrics_limit(metrics, limit);
 }
 
@@ -140,12 +135,21 @@ static void write_words(const struct metrics *metrics, enum words id, struct buf
 	}
 }
 
+static void write_refusals(const struct metrics *metrics, struct buffer *out)
+{
+	write_head(out, "refusals_total", "counter", "Refusals sent to clients, by their code");
+	for (enum error_code code = ERROR_NONE + 1; code < ERROR_COUNT; code++) {
+		buffer_printf(out, "holdfast_refusals_total{code=\"%s\"} %" PRIu64 "\n",
+			error_code_text(code), metrics->refusals[code]);
+	}
+}
+
 static void write_limits(const struct metrics *metrics, struct buffer *out)
 {
 	write_head(out, "limit_reached_total", "counter",
 		"How often a client reached a limit, by its name (holdfast limits)");
 	for (enum limit limit = LIMIT_NONE + 1; limit < LIMIT_COUNT; limit++) {
-		if (limit_code(limit)) {
+		if (limit_outcome(limit)) {
 			buffer_printf(out,
 				"holdfast_limit_reached_total{limit=\"%s\"} %" PRIu64 "\n",
 				limit_name(limit), metrics->limits[limit]);
@@ -176,6 +180,7 @@ void metrics_write(const struct metrics *metrics, struct buffer *out)
 	write_head(out, "build_info", "gauge", "1; the label is the version");
 	buffer_append_str(out, "holdfast_build_info{version=\"" HOLDFAST_VERSION "\"} 1\n");
 	write_values(metrics, out);
+	write_refusals(metrics, out);
 	for (enum words id = 0; id < WORDS_COUNT; id++) {
 		write_words(metrics, id, out);
 	}

@@ -214,9 +214,10 @@ void channel_gone(struct channel *channel, const char *reason)
 
 void channel_taken_back(struct channel *channel)
 {
-	const struct error_notice error = {.code = "storage_failed",
+	const struct error_notice error = {.code = ERROR_storage_failed,
 		.message = "the session could not be stored; try again later"};
-	dismiss_all(channel, 1011, "storage_failed", make_error, &error);
+	dismiss_all(channel, error_code_close(error.code), error_code_text(error.code), make_error,
+		&error);
 }
 
 void channel_moved(struct channel *channel)

@@ -111,7 +111,7 @@ void refuse_events_read(struct refusal *refusal, const struct session_log *log)
 		refuse_storage(refusal, storage, STORAGE_EVENTS);
 		return;
 	}
-	refuse(refusal, "storage_failed",
+	refuse(refusal, ERROR_storage_failed,
 		"events %" PRIu64 " to %" PRIu64
 		" are damaged on the server's %s; gaps=1 loads the others%s",
 		from, to, storage_name(storage), storage == STORAGE_DISK ? REPAIR : "");

@@ -316,7 +316,7 @@ static void handle_unread(struct observer *o)
 		observer_pump(o); /* the load that was interrupted, and live events since then */
 		return;
 	}
-	const struct error_notice error = {.code = "storage_failed",
+	const struct error_notice error = {.code = ERROR_storage_failed,
 		.message = storage_text(session_log_storage(log), STORAGE_EVENTS)};
 	struct frame *frame = o->encoder->is_one_way ? observer_error_frame(o, &error) : NULL;
 	observer_dismiss(o, frame, 1011, "the events cannot be read");

@@ -262,17 +262,17 @@ int usage_total_check(
 			counters++;
 		} else if (sum(usage_counter_total(total, c), figure->amount).whole >=
 			   USAGE_FIGURE_MAX) {
-			return refuse(refusal, "too_large",
+			return refuse(refusal, ERROR_too_large,
 				"the total of \"%s\" would pass 2^53 - 1", figure->name);
 		}
 	}
 	if (counters > USAGE_COUNTERS_MAX) {
-		return refuse(refusal, "too_large", "a session counts at most %d kinds of figures",
-			USAGE_COUNTERS_MAX);
+		return refuse(refusal, ERROR_too_large,
+			"a session counts at most %d kinds of figures", USAGE_COUNTERS_MAX);
 	}
 	if (report->model && total->model_count == USAGE_MODELS_MAX &&
 		!find_model(total, report->model)) {
-		return refuse(refusal, "too_large",
+		return refuse(refusal, ERROR_too_large,
 			"a session counts at most %d models by name; leave \"model\" out",
 			USAGE_MODELS_MAX);
 	}

@@ -343,7 +343,7 @@ static int check_content(const json_t *schema, const json_t *content, struct ref
 	json_object_foreach((json_t *)content, name, value) {
 		const json_t *field = json_object_get(fields, name);
 		if (!field || !fits(field, value)) {
-			return refuse(refusal, "bad_request",
+			return refuse(refusal, ERROR_bad_request,
 				field ? "the value of \"%.100s\" does not fit the form"
 				      : "the form has no field \"%.100s\"",
 				name);
@@ -351,7 +351,7 @@ static int check_content(const json_t *schema, const json_t *content, struct ref
 	}
 	json_array_foreach(json_object_get(schema, "required"), i, needed) {
 		if (!json_object_get(content, json_string_value(needed))) {
-			return refuse(refusal, "bad_request", "the form needs \"%.100s\"",
+			return refuse(refusal, ERROR_bad_request, "the form needs \"%.100s\"",
 				json_string_value(needed));
 		}
 	}
@@ -365,14 +365,14 @@ int elicitation_check(
 	bool accepts = strcmp(action, "accept") == 0;
 	if (!accepts && strcmp(action, "decline") != 0 && strcmp(action, "cancel") != 0) {
 		return refuse(
-			refusal, "bad_request", "the action must be accept, decline or cancel");
+			refusal, ERROR_bad_request, "the action must be accept, decline or cancel");
 	}
 	if (content && !json_is_object(content)) {
-		return refuse(refusal, "bad_request", "content must be an object");
+		return refuse(refusal, ERROR_bad_request, "content must be an object");
 	}
 	if (content && (!accepts || !schema)) {
-		return refuse(
-			refusal, "bad_request", "content is only allowed when a form is accepted");
+		return refuse(refusal, ERROR_bad_request,
+			"content is only allowed when a form is accepted");
 	}
 	return accepts && schema ? check_content(schema, content, refusal) : 0;
 }

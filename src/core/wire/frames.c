@@ -464,11 +464,11 @@ static void put_detail(struct buffer *out, const struct error_detail *detail)
 	}
 }
 
-void frames_append_error(struct buffer *out, const char *code, const char *message,
+void frames_append_error(struct buffer *out, enum error_code code, const char *message,
 	const char *request, const struct error_detail *detail)
 {
 	buffer_append_char(out, '{');
-	put_string(out, "code", code);
+	put_string(out, "code", error_code_text(code));
 	put_string(out, "message", message);
 	if (request) {
 		put_string(out, "request", request);
@@ -479,7 +479,7 @@ void frames_append_error(struct buffer *out, const char *code, const char *messa
 	buffer_append_char(out, '}');
 }
 
-struct frame *frame_error(const char *code, const char *message, const char *request,
+struct frame *frame_error(enum error_code code, const char *message, const char *request,
 	const struct error_detail *detail)
 {
 	struct frame *frame = begin("error", 256);

@@ -131,26 +131,26 @@ static int check_elements(
 	if (type == EVENT_PLAN &&
 		!elements_have(json_span_get(data, "entries"),
 			(const char *const[]){"content", "priority", "status", NULL})) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"each of a plan's entries needs content, priority and status, strings");
 	}
 	if (type == EVENT_PERMISSION_REQUEST &&
 		(!json_span_array_size(json_span_get(data, "options")) ||
 			!elements_have(json_span_get(data, "options"),
 				(const char *const[]){"option_id", "name", NULL}))) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"permission_request needs options, each with option_id and name, strings");
 	}
 	if (!elements_have(json_span_get(data, "content"), (const char *const[]){"type", NULL}) ||
 		!elements_have(
 			json_span_get(data, "locations"), (const char *const[]){"path", NULL})) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"each element of content needs a type, and each of locations a path, strings");
 	}
 	const struct json_span *outcome = json_span_get(data, "outcome");
 	if (type == EVENT_PERMISSION_RESOLVED && !json_span_says(outcome, "cancelled") &&
 		!(json_span_says(outcome, "selected") && json_span_get(data, "option_id"))) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the outcome must be \"selected\", with an option_id, or \"cancelled\"");
 	}
 	return 0;
@@ -160,7 +160,7 @@ int input_data_check(enum event_type type, const struct json_span *data, struct 
 {
 	const char *name = type == EVENT_CUSTOM ? "x-…" : event_type_name(type);
 	if (!json_span_is(data, JSON_OBJECT)) {
-		return refuse(refusal, "bad_request", "an event needs \"data\", an object");
+		return refuse(refusal, ERROR_bad_request, "an event needs \"data\", an object");
 	}
 	for (const struct field *field = fields[type];
 		field < fields[type] + FIELDS_MAX && field->name; field++) {
@@ -169,8 +169,8 @@ int input_data_check(enum event_type type, const struct json_span *data, struct 
 			continue;
 		}
 		if (!is_of_kind(value, field->kind)) {
-			return refuse(refusal, "bad_request", "data of %s needs \"%s\", %s", name,
-				field->name, kind_words(field->kind));
+			return refuse(refusal, ERROR_bad_request, "data of %s needs \"%s\", %s",
+				name, field->name, kind_words(field->kind));
 		}
 	}
 	return check_elements(type, data, refusal);
@@ -186,14 +186,14 @@ static int check_members(const struct json_span *event, struct refusal *refusal)
 		const char *name = member->text;
 		if (strcmp(name, "seq") == 0 || strcmp(name, "ts") == 0 ||
 			strcmp(name, "turn") == 0) {
-			return refuse(refusal, "bad_request",
+			return refuse(refusal, ERROR_bad_request,
 				"\"%s\" is set by the server; leave it out", name);
 		}
 		if (strcmp(name, "type") != 0 && strcmp(name, "data") != 0 &&
 			strcmp(name, "message_id") != 0 && strcmp(name, "key") != 0 &&
 			strcmp(name, "run_id") != 0) {
-			return refuse(
-				refusal, "bad_request", "an event has no member \"%.40s\"", name);
+			return refuse(refusal, ERROR_bad_request,
+				"an event has no member \"%.40s\"", name);
 		}
 	}
 	return 0;
@@ -210,17 +210,18 @@ static int find_event_type(
 	if (strcmp(name, "text_complete") == 0 || strcmp(name, "session_idle") == 0) {
 		ret->type = EVENT_TURN_END;
 	} else if (strncmp(name, EVENT_OWN_FRONT, strlen(EVENT_OWN_FRONT)) == 0) {
-		return refuse(refusal, "unknown_type", "x-holdfast-… is reserved for the server");
-	} else if (ret->type == EVENT_CUSTOM && !token_is_valid(name, len, 64)) {
 		return refuse(
-			refusal, "unknown_type", "an x-… type must match x-[A-Za-z0-9._:-]{1,62}");
+			refusal, ERROR_unknown_type, "x-holdfast-… is reserved for the server");
+	} else if (ret->type == EVENT_CUSTOM && !token_is_valid(name, len, 64)) {
+		return refuse(refusal, ERROR_unknown_type,
+			"an x-… type must match x-[A-Za-z0-9._:-]{1,62}");
 	} else if (ret->type == EVENT_ELICITATION_REQUEST ||
 		   ret->type == EVENT_ELICITATION_RESOLVED) {
-		return refuse(refusal, "unknown_type",
+		return refuse(refusal, ERROR_unknown_type,
 			"only the server's own agents can send elicitations");
 	} else if (ret->type == EVENT_UNKNOWN || ret->type == EVENT_AGENT_MESSAGE ||
 		   ret->type == EVENT_AGENT_THOUGHT) {
-		return refuse(refusal, "unknown_type",
+		return refuse(refusal, ERROR_unknown_type,
 			"\"%.40s\" is not the type of an input event; send text as agent_message_chunk or agent_thought_chunk, and your own events as x-…",
 			name);
 	}
@@ -278,11 +279,11 @@ static int take_key(const struct json_span *event, struct input_event *ret, stru
 	const struct json_span *key = json_span_get(event, "key");
 	const struct json_span *run_id = json_span_get(event, "run_id");
 	if (key && (key->type != JSON_STRING || !key->len || key->len > KEY_MAX)) {
-		return refuse(refusal, "bad_key",
+		return refuse(refusal, ERROR_bad_key,
 			"a key is a string of 1 to %d bytes; hash a longer one", KEY_MAX);
 	}
 	if (run_id && !is_of_kind(run_id, 't')) {
-		return refuse(refusal, "bad_request", "run_id must be %s", kind_words('t'));
+		return refuse(refusal, ERROR_bad_request, "run_id must be %s", kind_words('t'));
 	}
 	ret->key = key ? key->text : NULL;
 	ret->key_len = key ? key->len : 0;
@@ -306,7 +307,7 @@ int input_event_parse(const struct json_span *event, const struct limits *limits
 	const struct json_span *type = json_span_get(event, "type");
 	const struct json_span *message_id = json_span_get(event, "message_id");
 	if (!json_span_is(type, JSON_STRING)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"an event is an object with \"type\", a string, and \"data\"");
 	}
 	int r = find_event_type(type, ret, refusal);
@@ -316,8 +317,8 @@ int input_event_parse(const struct json_span *event, const struct limits *limits
 	}
 	if (message_id && (message_id->type != JSON_STRING || !message_id->len ||
 				  message_id->len > MESSAGE_ID_MAX)) {
-		return refuse(
-			refusal, "bad_request", "message_id must be a string of 1 to 256 bytes");
+		return refuse(refusal, ERROR_bad_request,
+			"message_id must be a string of 1 to 256 bytes");
 	}
 	ret->message_id = message_id ? message_id->text : NULL;
 	ret->message_id_len = message_id ? message_id->len : 0;

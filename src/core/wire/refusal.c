@@ -18,7 +18,7 @@ void utf8_repair(char *text)
 	}
 }
 
-static void set(struct refusal *refusal, const char *code, const char *fmt, va_list args)
+static void set(struct refusal *refusal, enum error_code code, const char *fmt, va_list args)
 {
 	refusal->code = code;
 	refusal->limit = LIMIT_NONE;
@@ -26,7 +26,7 @@ static void set(struct refusal *refusal, const char *code, const char *fmt, va_l
 	utf8_repair(refusal->message); /* quoted input may have been cut inside a character */
 }
 
-int refuse(struct refusal *refusal, const char *code, const char *fmt, ...)
+int refuse(struct refusal *refusal, enum error_code code, const char *fmt, ...)
 {
 	va_list args;
 	va_start(args, fmt);
@@ -74,13 +74,13 @@ const char *storage_text(enum storage_kind kind, enum storage_trouble trouble)
 
 int refuse_storage(struct refusal *refusal, enum storage_kind kind, enum storage_trouble trouble)
 {
-	return refuse(refusal, "storage_failed", "%s", storage_text(kind, trouble));
+	return refuse(refusal, ERROR_storage_failed, "%s", storage_text(kind, trouble));
 }
 
 int refuse_names(struct refusal *refusal, enum storage_kind kind, int error)
 {
 	return error == -ENODATA
-		       ? refuse(refusal, "keys_damaged",
+		       ? refuse(refusal, ERROR_keys_damaged,
 				 "keys or runs of this session are lost, so the server cannot tell whether this was stored before; nothing was stored, and the server's operator has to repair the session")
 		       : refuse_storage(refusal, kind, STORAGE_NAMES);
 }

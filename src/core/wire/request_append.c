@@ -26,7 +26,7 @@ int request_take_ref(const struct json_span *ref, char out[160], struct refusal 
 		return 0;
 	}
 	if (!is_integer(ref) && !(ref->type == JSON_STRING && ref->len <= 64)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"ref must be a whole number or a string of at most 64 bytes");
 	}
 	struct buffer text = {0};
@@ -34,7 +34,7 @@ int request_take_ref(const struct json_span *ref, char out[160], struct refusal 
 	bool fits = text.len < 160;
 	memcpy(out, buffer_cstr(&text), fits ? text.len + 1 : 0);
 	buffer_finish(&text);
-	return fits ? 0 : refuse(refusal, "bad_request", "ref is too long");
+	return fits ? 0 : refuse(refusal, ERROR_bad_request, "ref is too long");
 }
 
 /** Refuses members other than `a` and `b`. */
@@ -43,8 +43,8 @@ static int check_two(const struct json_span *object, const char *what, const cha
 {
 	json_span_each_name(name, object) {
 		if (!json_span_says(name, a) && !json_span_says(name, b)) {
-			return refuse(refusal, "bad_request", "%s has no member \"%.40s\"", what,
-				name->text);
+			return refuse(refusal, ERROR_bad_request, "%s has no member \"%.40s\"",
+				what, name->text);
 		}
 	}
 	return 0;
@@ -56,7 +56,7 @@ static int parse(const struct json_span *frame, const struct limits *limits, str
 	const struct json_span *data = json_span_get(frame, "data");
 	const struct json_span *events = json_span_get(data, "events");
 	if (!json_span_is(data, JSON_OBJECT)) {
-		return refuse(refusal, "bad_request", NO_FRAME);
+		return refuse(refusal, ERROR_bad_request, NO_FRAME);
 	}
 	if (check_two(frame, "a frame", "type", "data", refusal) < 0 ||
 		check_two(data, "append", "events", "ref", refusal) < 0) {
@@ -64,7 +64,7 @@ static int parse(const struct json_span *frame, const struct limits *limits, str
 	}
 	ret->append.count = json_span_array_size(events);
 	if (!ret->append.count) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"append needs \"events\", an array that is not empty");
 	}
 	if (ret->append.count > limits->batch_events) {

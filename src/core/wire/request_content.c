@@ -27,25 +27,25 @@ static int check_block(const json_t *block, struct refusal *refusal)
 	bool is_link = type && strcmp(type, "resource_link") == 0;
 	if (!type || (!is_link && strcmp(type, "image") != 0 && strcmp(type, "audio") != 0 &&
 			     strcmp(type, "resource") != 0)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"each block of content must be of type image, audio, resource or resource_link");
 	}
 	if (is_link) {
 		if (!is_text(json_object_get(block, "uri"), URI_MAX_SIZE) ||
 			!is_text(name, NAME_MAX_SIZE)) {
-			return refuse(refusal, "bad_request",
+			return refuse(refusal, ERROR_bad_request,
 				"a resource_link needs a uri and a name, strings");
 		}
 		return json_check_names(block, "a resource_link",
 			(const char *const[]){"type", "uri", "name", NULL}, refusal);
 	}
 	if (!is_blob_name(json_object_get(block, "blob"))) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"an image, audio or resource needs a blob, the name in the answer to its upload");
 	}
 	if ((name && !is_text(name, NAME_MAX_SIZE)) ||
 		(mime_type && !is_text(mime_type, NAME_MAX_SIZE))) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the name and the mime_type of a block must be strings of 1 to 256 bytes");
 	}
 	return json_check_names(block, "a block of content",
@@ -58,7 +58,7 @@ int request_take_blocks(
 	size_t count = json_array_size(content);
 	ret->prompt.content = count ? content : NULL;
 	if (content && !json_is_array(content)) {
-		return refuse(refusal, "bad_request", "content must be a list of blocks");
+		return refuse(refusal, ERROR_bad_request, "content must be a list of blocks");
 	}
 	if (count > limits->prompt_blocks) {
 		return refuse_limit(refusal, LIMIT_prompt_blocks,

@@ -37,12 +37,12 @@ int request_parse_presence(const json_t *data, struct request *ret, struct refus
 	if (name && !json_is_null(name) &&
 		!(json_is_string(name) &&
 			person_name_is_valid(json_string_value(name), json_string_length(name)))) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"a person's name must have 1 to %d bytes, no invisible characters, and no leading or trailing space; or be null",
 			NAME_SIZE);
 	}
 	if (watch && !json_is_boolean(watch)) {
-		return refuse(refusal, "bad_request", "watch must be true or false");
+		return refuse(refusal, ERROR_bad_request, "watch must be true or false");
 	}
 	ret->presence.has_name = name != NULL;
 	ret->presence.name = json_string_value(name);

@@ -46,22 +46,23 @@ json_t *json_parse(
 	const char *text, size_t len, struct json_numbers *numbers, struct refusal *refusal)
 {
 	if (!utf8_is_valid(text, len)) {
-		refuse(refusal, "bad_utf8", "the text is not valid UTF-8");
+		refuse(refusal, ERROR_bad_utf8, "the text is not valid UTF-8");
 		return NULL;
 	}
 	if (memchr(text, '\0', len)) { /* jansson does not notice one after a number */
-		refuse(refusal, "bad_json", "not valid JSON: it has a NUL byte");
+		refuse(refusal, ERROR_bad_json, "not valid JSON: it has a NUL byte");
 		return NULL;
 	}
 	if (json_is_deep(text, len)) {
-		refuse(refusal, "bad_json", "the JSON nests deeper than %d levels", JSON_DEPTH_MAX);
+		refuse(refusal, ERROR_bad_json, "the JSON nests deeper than %d levels",
+			JSON_DEPTH_MAX);
 		return NULL;
 	}
 	json_error_t error;
 	json_t *json =
 		json_read(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, numbers, &error);
 	if (!json) {
-		refuse(refusal, "bad_json", "not valid JSON: %.120s (line %d, column %d)",
+		refuse(refusal, ERROR_bad_json, "not valid JSON: %.120s (line %d, column %d)",
 			error.text, error.line, error.column);
 	}
 	return json;
@@ -76,7 +77,7 @@ int json_spans_parse(const char *text, size_t len, struct json_spans *ret, struc
 	json_t *json = json_parse(text, len, NULL, refusal);
 	if (json) {
 		json_decref(json);
-		refuse(refusal, "bad_json", "not valid JSON");
+		refuse(refusal, ERROR_bad_json, "not valid JSON");
 	}
 	return -EINVAL;
 }
@@ -89,7 +90,7 @@ static const json_t *need_string(
 {
 	const json_t *value = json_object_get(object, name);
 	if (!json_is_string(value)) {
-		refuse(refusal, "bad_request", "%s needs \"%s\", a string", what, name);
+		refuse(refusal, ERROR_bad_request, "%s needs \"%s\", a string", what, name);
 		return NULL;
 	}
 	return value;
@@ -117,8 +118,8 @@ int json_check_names(
 			known = known || strcmp(*known_name, name) == 0;
 		}
 		if (!known) {
-			return refuse(
-				refusal, "bad_request", "%s has no member \"%.40s\"", what, name);
+			return refuse(refusal, ERROR_bad_request, "%s has no member \"%.40s\"",
+				what, name);
 		}
 	}
 	return 0;
@@ -139,30 +140,31 @@ static int parse_load(const json_t *data, const struct limits *limits, struct lo
 		limits->load_default < limits->load_max ? limits->load_default : limits->load_max;
 	*load = (struct load_request){.limit = fallback};
 	if (after && before) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"load_events takes after_seq or before_seq, not both");
 	}
 	if (after && !is_count(after, 0)) {
-		return refuse(refusal, "bad_request", "after_seq must be a whole number from 0 on");
+		return refuse(
+			refusal, ERROR_bad_request, "after_seq must be a whole number from 0 on");
 	}
 	if (before && !is_count(before, 1)) {
 		return refuse(
-			refusal, "bad_request", "before_seq must be a whole number from 1 on");
+			refusal, ERROR_bad_request, "before_seq must be a whole number from 1 on");
 	}
 	if (limit &&
 		(!is_count(limit, 1) || json_integer_value(limit) > (json_int_t)limits->load_max)) {
-		return refuse(refusal, "bad_request", "limit must be a whole number from 1 to %zu",
-			limits->load_max);
+		return refuse(refusal, ERROR_bad_request,
+			"limit must be a whole number from 1 to %zu", limits->load_max);
 	}
 	if (epoch && !json_is_string(epoch)) {
-		return refuse(
-			refusal, "bad_request", "epoch must be the string that the server sent");
+		return refuse(refusal, ERROR_bad_request,
+			"epoch must be the string that the server sent");
 	}
 	if (follow && !json_is_boolean(follow)) {
-		return refuse(refusal, "bad_request", "follow must be true or false");
+		return refuse(refusal, ERROR_bad_request, "follow must be true or false");
 	}
 	if (gaps && !json_is_boolean(gaps)) {
-		return refuse(refusal, "bad_request", "gaps must be true or false");
+		return refuse(refusal, ERROR_bad_request, "gaps must be true or false");
 	}
 	load->from = after ? LOAD_AFTER : before ? LOAD_BEFORE : LOAD_NEWEST;
 	load->seq = (uint64_t)json_integer_value(after ? after : before);
@@ -182,7 +184,7 @@ static int parse_keepalive(const json_t *data, const struct json_numbers *number
 	const json_t *time = json_object_get(data, "client_time");
 	const json_t *seen = json_object_get(data, "last_seen_seq");
 	if ((time && !json_is_number(time)) || (seen && !is_count(seen, 0))) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"keepalive takes client_time, a number, and last_seen_seq, a whole number from 0 on");
 	}
 	ret->keepalive.client_time[0] = '\0';
@@ -203,7 +205,8 @@ static int take_message(const json_t *data, const struct limits *limits, struct 
 		return -EINVAL;
 	}
 	if (!json_string_length(message)) {
-		return refuse(refusal, "bad_request", "the message of a prompt must not be empty");
+		return refuse(
+			refusal, ERROR_bad_request, "the message of a prompt must not be empty");
 	}
 	if (json_string_length(message) > limits->prompt_size) {
 		return refuse_limit(refusal, LIMIT_prompt_size,
@@ -222,7 +225,7 @@ static int take_prompt_id(const json_t *data, struct request *ret, struct refusa
 	}
 	if (!token_is_valid(json_string_value(id), json_string_length(id), 128)) {
 		return refuse(
-			refusal, "bad_request", "prompt_id must match [A-Za-z0-9._:-]{1,128}");
+			refusal, ERROR_bad_request, "prompt_id must match [A-Za-z0-9._:-]{1,128}");
 	}
 	ret->prompt.prompt_id = json_string_value(id);
 	strcpy(refusal->prompt_id, ret->prompt.prompt_id);
@@ -247,7 +250,7 @@ static int parse_cancel(const json_t *data, struct request *ret, struct refusal 
 {
 	const json_t *turn = json_object_get(data, "turn");
 	if (turn && !is_count(turn, 1)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the turn of a cancel must be a whole number from 1 on");
 	}
 	ret->cancel.turn = (uint64_t)json_integer_value(turn);
@@ -277,7 +280,7 @@ static int parse_elicited(const json_t *data, struct request *ret, struct refusa
 		return -EINVAL;
 	}
 	if (content && !json_is_object(content)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the content of an elicitation_answer must be an object");
 	}
 	ret->elicited.request_id = json_string_value(id);
@@ -293,8 +296,8 @@ static int need_agent_name(
 	const json_t *text = need_string(data, name, request, refusal);
 	size_t len = json_string_length(text);
 	if (text && (!len || len > SETTING_MAX)) {
-		return refuse(
-			refusal, "bad_request", "%s must have 1 to %d bytes", name, SETTING_MAX);
+		return refuse(refusal, ERROR_bad_request, "%s must have 1 to %d bytes", name,
+			SETTING_MAX);
 	}
 	return text ? 0 : -EINVAL;
 }
@@ -312,7 +315,7 @@ static int parse_setting(const json_t *data, struct request *ret, struct refusal
 	}
 	if (is_option && !json_is_boolean(value) &&
 		!(json_is_string(value) && json_string_length(value) <= SETTING_MAX)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the value of set_config_option must be a string of at most %d bytes, or true or false",
 			SETTING_MAX);
 	}
@@ -343,8 +346,8 @@ static int parse_token(const json_t *data, struct request *ret, struct refusal *
 	ret->token.token = json_string_value(json_object_get(data, "token"));
 	ret->token.login = json_string_value(json_object_get(data, "login"));
 	if (json_object_size(data) != 1 || (!ret->token.token && !ret->token.login)) {
-		return refuse(
-			refusal, "bad_request", "a token frame needs either a token or a login");
+		return refuse(refusal, ERROR_bad_request,
+			"a token frame needs either a token or a login");
 	}
 	return 0;
 }
@@ -449,7 +452,7 @@ static int find_type(const char *name, enum request_side side, enum request_type
 			return 0;
 		}
 	}
-	return refuse(refusal, "unknown_type",
+	return refuse(refusal, ERROR_unknown_type,
 		"this socket does not take frames of type \"%.40s\"; it takes %s", name,
 		takes[side]);
 }
@@ -474,7 +477,7 @@ int request_parse(const char *text, size_t len, const struct limits *limits, enu
 		utf8_repair(refusal->request);
 	}
 	if (!json_is_string(type) || !json_is_object(data)) {
-		r = refuse(refusal, "bad_request", NO_FRAME);
+		r = refuse(refusal, ERROR_bad_request, NO_FRAME);
 	} else if (json_check_names(json, "a frame", (const char *const[]){"type", "data", NULL},
 			   refusal) < 0) {
 		r = -EINVAL;
@@ -516,7 +519,7 @@ int load_request_from_query(const char *after_seq, const char *before_seq, const
 	struct refusal *refusal)
 {
 	if (gaps && strcmp(gaps, "0") != 0 && strcmp(gaps, "1") != 0) {
-		return refuse(refusal, "bad_request", "gaps must be 0 or 1");
+		return refuse(refusal, ERROR_bad_request, "gaps must be 0 or 1");
 	}
 	json_t *data = json_object();
 	if (after_seq) {

@@ -11,7 +11,7 @@ static int check_cwd(const json_t *cwd, struct refusal *refusal)
 	const char *path = json_string_value(cwd);
 	if (path && (*path != '/' || json_string_length(cwd) > CWD_MAX ||
 			    strlen(path) != json_string_length(cwd))) {
-		return refuse(refusal, "bad_directory",
+		return refuse(refusal, ERROR_bad_directory,
 			"\"cwd\" must be an absolute path of at most %zu bytes", CWD_MAX);
 	}
 	return 0;
@@ -31,11 +31,11 @@ static int check_session(const json_t *json, const struct limits *limits, struct
 		return r;
 	}
 	if (!are_strings) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the body must be an object with \"id\", \"title\", \"agent\" and \"cwd\", strings, all optional");
 	}
 	if (id && !session_id_is_valid(json_string_value(id), json_string_length(id))) {
-		return refuse(refusal, "bad_session_id",
+		return refuse(refusal, ERROR_bad_session_id,
 			"a session id matches [A-Za-z0-9._-]{1,128} and does not begin with a dot");
 	}
 	if (json_string_length(json_object_get(json, "title")) > limits->title_size) {
@@ -77,7 +77,7 @@ static int check_labels(const json_t *json, const struct limits *limits, struct 
 	bool is_text = !title || json_is_null(title) || json_string_length(title) > 0;
 	if (!has_any || !is_text || (archived && !json_is_boolean(archived)) ||
 		(pinned && !json_is_boolean(pinned))) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the body must be an object with at least one of \"title\" (a non-empty string, or null), \"archived\" and \"pinned\" (true or false)");
 	}
 	if (json_string_length(title) > limits->title_size) {

@@ -40,7 +40,7 @@ static int read_mode(const json_t *data, struct usage_report *ret, struct refusa
 			return 0;
 		}
 	}
-	return refuse(refusal, "bad_request",
+	return refuse(refusal, ERROR_bad_request,
 		"the mode of usage must be \"delta\", \"cumulative\" or \"cumulative_in_message\"");
 }
 
@@ -54,7 +54,7 @@ static int read_name(const json_t *data, const char *member, size_t max, const c
 		return 0;
 	}
 	if (value && (!json_is_string(value) || !len || len > max)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"data of usage has \"%s\": it must be a string of 1 to %zu bytes", member,
 			max);
 	}
@@ -67,7 +67,7 @@ static int add_figure(
 {
 	struct usage_amount amount;
 	if (!read_amount(value, &amount)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"data of usage has \"%.64s\": it must be a number from 0 to 2^53 - 1",
 			name);
 	}
@@ -76,7 +76,7 @@ static int add_figure(
 		return 0;
 	}
 	if (ret->count == USAGE_COUNTERS_MAX) {
-		return refuse(refusal, "too_large", "one usage report has at most %d figures",
+		return refuse(refusal, ERROR_too_large, "one usage report has at most %d figures",
 			USAGE_COUNTERS_MAX);
 	}
 	struct usage_figure *figure = &ret->figures[ret->count++];
@@ -92,7 +92,7 @@ static int add_cost(struct usage_report *ret, const json_t *cost, struct refusal
 	const json_t *amount = json_object_get(cost, "amount");
 	if (!json_is_number(amount) || !code || strchr(code, ':') ||
 		!token_is_valid(code, json_string_length(currency), 16)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the cost of usage must be {\"amount\": number, \"currency\": a code such as \"USD\"}");
 	}
 	char name[USAGE_NAME_MAX + 1];
@@ -111,7 +111,7 @@ static int read_member(
 	struct usage_report *ret, const char *name, const json_t *value, struct refusal *refusal)
 {
 	if (strcmp(name, "total") == 0) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the \"total\" of usage is set by the server; leave it out");
 	}
 	if (strcmp(name, "cost") == 0 && !json_is_null(value)) {
@@ -122,7 +122,7 @@ static int read_member(
 	}
 	if (!token_is_valid(name, strlen(name), USAGE_NAME_MAX) || strchr(name, ':') ||
 		is_reserved(name)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"a figure of usage may not be named \"%.64s\"; names match [A-Za-z0-9._-]{1,%d}",
 			name, USAGE_NAME_MAX);
 	}
@@ -134,7 +134,7 @@ int usage_report_parse(const json_t *data, const char *message_id, struct usage_
 {
 	*ret = (struct usage_report){.message_id = message_id};
 	if (!json_is_object(data)) {
-		return refuse(refusal, "bad_request", "an event needs \"data\", an object");
+		return refuse(refusal, ERROR_bad_request, "an event needs \"data\", an object");
 	}
 	int r = read_mode(data, ret, refusal);
 	r = r < 0 ? r : read_name(data, "message_id", MESSAGE_ID_MAX, &ret->message_id, refusal);
@@ -148,11 +148,11 @@ int usage_report_parse(const json_t *data, const char *message_id, struct usage_
 		return r;
 	}
 	if (ret->count && !json_object_get(data, "mode")) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"usage needs a \"mode\": \"delta\", \"cumulative\" or \"cumulative_in_message\"");
 	}
 	if (ret->mode == USAGE_CUMULATIVE_IN_MESSAGE && !ret->message_id) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"usage that is cumulative_in_message needs the \"message_id\" of the message");
 	}
 	return 0;

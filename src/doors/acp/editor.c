@@ -90,7 +90,7 @@ void editor_refuse(struct conn *conn, const char *id, bool must_tell, const stru
 bool editor_may_control(const struct conn *conn, struct refusal *refusal)
 {
 	if (editor_of(conn)->is_read_only) {
-		refuse(refusal, "forbidden", "this editor only watches");
+		refuse(refusal, ERROR_forbidden, "this editor only watches");
 		return false;
 	}
 	if (!conn_may(conn, RIGHT_CONTROL)) {
@@ -169,7 +169,7 @@ static int take_list(
 	struct buffer out = {0};
 	size_t i;
 	if (request->list.cursor && !session_cursor_read(request->list.cursor, &cursor)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"cursor must be the nextCursor of an earlier answer");
 	}
 	session_list_page(conn->server->sessions, SESSIONS_BY_CHANGE, &cursor, &filter,
@@ -242,7 +242,7 @@ static int check_additional(
 			is_root = is_root || strcmp(*root, path) == 0;
 		}
 		if (!is_root) {
-			return refuse(refusal, "bad_request",
+			return refuse(refusal, ERROR_bad_request,
 				"additionalDirectories can only be directories that the server's operator has named (docs/agents.md)");
 		}
 	}
@@ -265,7 +265,8 @@ static int take_new(struct conn *conn, const struct editor_request *request, con
 		return refuse_role(conn, refusal);
 	}
 	if (request->make.agent && !entry) {
-		return refuse(refusal, "unknown_agent", "this server has no agent of this name");
+		return refuse(
+			refusal, ERROR_unknown_agent, "this server has no agent of this name");
 	}
 	if (check_additional(entry, request->make.additional, refusal) < 0) {
 		return -EINVAL;
@@ -274,7 +275,7 @@ static int take_new(struct conn *conn, const struct editor_request *request, con
 		door->looking = agent_dirs_check(agent_host_dirs(agents), entry->roots,
 			request->make.cwd, handle_looked, conn);
 		if (!door->looking) {
-			return refuse(refusal, "server_busy",
+			return refuse(refusal, ERROR_server_busy,
 				"too many requests for directories at once; try again in a moment");
 		}
 		conn_park(conn, text, len);
@@ -287,7 +288,7 @@ static int take_new(struct conn *conn, const struct editor_request *request, con
 	int r = conn_create_session(conn, &wish, entry, cwd, &session, refusal);
 	free(cwd);
 	if (r < 0) {
-		return r == -EEXIST ? refuse(refusal, "session_exists", "try again") : -EINVAL;
+		return r == -EEXIST ? refuse(refusal, ERROR_session_exists, "try again") : -EINVAL;
 	}
 	struct conn_wait *wait = conn_wait_create(conn, session, handle_made);
 	wait->text = xprintf("%s %s", session_id(session), request->id);
@@ -306,11 +307,11 @@ static struct session *find_session(struct conn *conn, const char *id, struct re
 		return NULL;
 	}
 	if (!session && conn_sees(conn, id) && !server_may(conn->server->life, MAY_JUDGE)) {
-		refuse(refusal, "shutting_down", SHUTTING_DOWN);
+		refuse(refusal, ERROR_shutting_down, SHUTTING_DOWN);
 		return NULL;
 	}
 	if (!session || !session_is_there(session)) {
-		refuse(refusal, "not_found", "there is no such session here");
+		refuse(refusal, ERROR_not_found, "there is no such session here");
 		return NULL;
 	}
 	return session;
@@ -390,7 +391,7 @@ static int take_open(struct conn *conn, struct editor_request *request, const ch
 	struct editor_session *at = editor_find(conn, request->session_id);
 	if (!at) {
 		return refuse(refusal,
-			conn_sees(conn, request->session_id) ? "bad_request" : "not_found",
+			conn_sees(conn, request->session_id) ? ERROR_bad_request : ERROR_not_found,
 			"this session is not open here: session/new, session/load or session/resume opens one");
 	}
 	if (request->method != EDITOR_CLOSE) {
@@ -414,7 +415,7 @@ static int take_request(struct conn *conn, struct editor_request *request, const
 		return 0;
 	}
 	if (!editor_of(conn)->is_initialized) {
-		return refuse(refusal, "bad_message", "the first message must be initialize");
+		return refuse(refusal, ERROR_bad_message, "the first message must be initialize");
 	}
 	int passed = request->session_id ? editor_pass_on(conn, request, text, len, refusal) : 0;
 	if (passed) {
@@ -456,8 +457,7 @@ static void editor_message(struct conn *conn, const char *text, size_t len)
 	int r = editor_request_parse(text, len, conn->server->limits, &request, &refusal);
 	r = r < 0 ? r : take_request(conn, &request, text, len, &refusal);
 	if (r < 0) {
-		bool is_unread =
-			!request.json || (refusal.code && strcmp(refusal.code, "bad_message") == 0);
+		bool is_unread = !request.json || (refusal.code == ERROR_bad_message);
 		editor_refuse(conn, request.id, is_unread, &refusal);
 	}
 	editor_request_finish(&request);

@@ -34,7 +34,7 @@ struct editor_door {
 	int64_t until_ms; /* give up then, on the clock of loop_now_ms() */
 	uv_timer_t *again; /* repeats the lookup; NULL: not created yet */
 	bool is_placed; /* the lookup for the parked message has ended */
-	const char *unplaced; /* the error code it ended with; NULL: none */
+	enum error_code unplaced; /* what it ended with */
 };
 
 /** NULL: the socket is not open yet, or is closed. */

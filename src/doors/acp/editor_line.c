@@ -71,8 +71,8 @@ static void destroy(struct editor_line *line)
 
 static void seek(struct conn *conn);
 
-/** Ends the lookup: the parked message is handled again; `code` is its refusal, if not NULL. */
-static void settle(struct conn *conn, const char *code)
+/** Ends the lookup: the parked message is handled again; `code` is its refusal, if there is one. */
+static void settle(struct conn *conn, enum error_code code)
 {
 	editor_of(conn)->is_placed = true;
 	editor_of(conn)->unplaced = code;
@@ -83,7 +83,7 @@ static void handle_again(uv_timer_t *timer)
 {
 	struct conn *conn = timer->data;
 	if (conn->is_closing) {
-		settle(conn, NULL); /* the result no longer matters */
+		settle(conn, ERROR_NONE); /* the result no longer matters */
 	} else {
 		seek(conn);
 	}
@@ -95,7 +95,7 @@ static void try_again(struct conn *conn)
 	struct editor_door *door = editor_of(conn);
 	uv_loop_t *loop = conn->server->loop;
 	if (loop_now_ms(loop) >= door->until_ms) {
-		settle(conn, "owner_unreachable");
+		settle(conn, ERROR_owner_unreachable);
 		return;
 	}
 	door->again = door->again ? door->again : loop_timer(loop, conn);
@@ -179,7 +179,7 @@ static void handle_opened(void *owner)
 	struct editor_line *line = owner;
 	line->is_open = true;
 	greet(line);
-	settle(line->conn, NULL);
+	settle(line->conn, ERROR_NONE);
 }
 
 static void handle_writable(void *owner)
@@ -257,11 +257,11 @@ static void handle_place(
 		destroy(line);
 	}
 	if (conn->is_closing || (status == 0 && (is_there || place != PLACE_ELSEWHERE))) {
-		settle(conn, NULL);
+		settle(conn, ERROR_NONE);
 	} else if (status == -EAGAIN) {
 		try_again(conn);
 	} else if (status < 0) {
-		settle(conn, "storage_failed");
+		settle(conn, ERROR_storage_failed);
 	} else {
 		connect_to(conn, id, address);
 	}
@@ -279,8 +279,8 @@ static int begin_seeking(
 	struct editor_door *door = editor_of(conn);
 	const struct limits *limits = conn->server->limits;
 	if (!find_line(conn, id) && door->line_count + door->count >= EDITOR_SESSIONS_MAX) {
-		return refuse(refusal, "server_busy", "an editor can have at most %d sessions open",
-			EDITOR_SESSIONS_MAX);
+		return refuse(refusal, ERROR_server_busy,
+			"an editor can have at most %d sessions open", EDITOR_SESSIONS_MAX);
 	}
 	strcpy(door->sought, id);
 	door->until_ms = loop_now_ms(conn->server->loop) + limits->node_lease_ms + GRACE_MS;
@@ -302,14 +302,14 @@ static void send_up(struct editor_line *line, const char *text, size_t len)
 	}
 }
 
-static int refuse_place(const char *code, struct refusal *refusal)
+static int refuse_place(enum error_code code, struct refusal *refusal)
 {
-	if (strcmp(code, limit_code(LIMIT_node_sockets)) == 0) {
+	if (code == limit_code(LIMIT_node_sockets)) {
 		return refuse_limit(refusal, LIMIT_node_sockets,
 			"too many WebSockets are passed on to other nodes; try again in a moment");
 	}
 	return refuse(refusal, code, "%s",
-		strcmp(code, "storage_failed") == 0
+		code == ERROR_storage_failed
 			? "the database does not say where the session is; try again in a moment"
 			: OWNER_UNREACHABLE);
 }
@@ -322,9 +322,9 @@ int editor_pass_on(struct conn *conn, const struct editor_request *request, cons
 	bool opens = request->method == EDITOR_LOAD || request->method == EDITOR_RESUME ||
 		     request->method == EDITOR_DELETE;
 	bool is_placed = door->is_placed;
-	const char *unplaced = door->unplaced;
+	enum error_code unplaced = door->unplaced;
 	door->is_placed = false;
-	door->unplaced = NULL;
+	door->unplaced = ERROR_NONE;
 	if (unplaced) {
 		return refuse_place(unplaced, refusal);
 	}

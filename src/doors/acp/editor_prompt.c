@@ -29,8 +29,8 @@ static void end_prompt(
 	struct editor_session *at, struct conn *conn, const char *prompt_id, const char *error)
 {
 	struct buffer out = {0};
-	editor_view_end_prompt(
-		editor_view_of(at), prompt_id, error ? "storage_failed" : NULL, error, &out);
+	editor_view_end_prompt(editor_view_of(at), prompt_id,
+		error ? ERROR_storage_failed : ERROR_NONE, error, &out);
 	editor_send(conn, &out);
 }
 
@@ -58,7 +58,7 @@ static int check_room(const struct editor_view *view, struct refusal *refusal)
 {
 	return editor_view_has_room(view)
 		       ? 0
-		       : refuse(refusal, "queue_full",
+		       : refuse(refusal, ERROR_queue_full,
 				 "at most %d requests of an editor can wait in a session",
 				 EDITOR_WAITS_MAX);
 }
@@ -264,7 +264,7 @@ static void take_permission(
 	}
 	if (intake_answer(editor_session_of(at), &answer, &author, &refusal) == 0) {
 		wait_for(conn, at, request_id, handle_answer_stored);
-	} else if (refusal.code && strcmp(refusal.code, "storage_failed") == 0) {
+	} else if (refusal.code == ERROR_storage_failed) {
 		struct buffer out = {0};
 		editor_view_ask_again(editor_view_of(at), request_id, &out);
 		editor_send(conn, &out);
@@ -288,7 +288,7 @@ static void take_elicited(
 	}
 	if (conn_take_elicited(conn, editor_session_of(at), &answer, &refusal) == 0) {
 		wait_for(conn, at, request_id, handle_answer_stored);
-	} else if (strcmp(refusal.code, "storage_failed") == 0) {
+	} else if (refusal.code == ERROR_storage_failed) {
 		struct buffer out = {0};
 		editor_view_ask_again(editor_view_of(at), request_id, &out);
 		editor_send(conn, &out);

@@ -58,7 +58,7 @@ static int need_session(struct editor_request *ret, const json_t *params, struct
 {
 	const char *id = text_of(params, "sessionId");
 	if (!id || !session_id_is_valid(id, strlen(id))) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"sessionId must match [A-Za-z0-9._-]{1,128} and must not begin with a dot");
 	}
 	ret->session_id = id;
@@ -73,7 +73,7 @@ static int take_initialize(
 	const json_t *version = json_object_get(params, "protocolVersion");
 	json_int_t number;
 	if (!json_is_number(version) || !json_whole(version, &number)) {
-		return refuse(refusal, "bad_request", "protocolVersion must be a whole number");
+		return refuse(refusal, ERROR_bad_request, "protocolVersion must be a whole number");
 	}
 	ret->initialize.is_read_only = json_is_true(json_object_get(ours(params), "read_only"));
 	ret->initialize.takes_forms = json_is_object(json_object_get(elicitation, "form"));
@@ -106,7 +106,7 @@ static int take_position(struct editor_request *ret, const json_t *params, struc
 	}
 	if (!read_count(after, &ret->after_seq) || (open && !read_count(open, &ret->open)) ||
 		!ret->epoch) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"_meta.holdfast needs after_seq, a whole number, and epoch, 16 hexadecimal digits, as in updates; open, if present, is a whole number");
 	}
 	return 0;
@@ -119,12 +119,12 @@ static int take_directories(
 	json_t *path;
 	const json_t *list = json_object_get(params, "additionalDirectories");
 	if (list && !json_is_null(list) && !json_is_array(list)) {
-		return refuse(
-			refusal, "bad_request", "additionalDirectories must be a list of paths");
+		return refuse(refusal, ERROR_bad_request,
+			"additionalDirectories must be a list of paths");
 	}
 	json_array_foreach((json_t *)list, i, path) {
 		if (!json_is_string(path)) {
-			return refuse(refusal, "bad_request",
+			return refuse(refusal, ERROR_bad_request,
 				"additionalDirectories must be a list of paths");
 		}
 	}
@@ -137,7 +137,7 @@ static int take_new(struct editor_request *ret, const json_t *params, struct ref
 	ret->make.cwd = text_of(params, "cwd");
 	ret->make.agent = text_of(ours(params), "agent");
 	if (!ret->make.cwd || ret->make.cwd[0] != '/') {
-		return refuse(refusal, "bad_request", "cwd must be an absolute path");
+		return refuse(refusal, ERROR_bad_request, "cwd must be an absolute path");
 	}
 	return take_directories(ret, params, refusal);
 }
@@ -158,7 +158,7 @@ static int take_link(struct editor_request *ret, const json_t *block, struct ref
 	const char *name = text_of(block, "name");
 	if (!uri || !name) {
 		json_decref(link);
-		return refuse(refusal, "bad_request", "a resource_link needs a uri and a name");
+		return refuse(refusal, ERROR_bad_request, "a resource_link needs a uri and a name");
 	}
 	json_object_set_new(link, "uri", json_string(uri));
 	json_object_set_new(link, "name", json_string(name[0] ? name : uri));
@@ -177,7 +177,7 @@ static int take_block(struct editor_request *ret, const json_t *block, struct re
 	if (type && strcmp(type, "resource_link") == 0) {
 		return take_link(ret, block, refusal);
 	}
-	return refuse(refusal, "unsupported_content",
+	return refuse(refusal, ERROR_unsupported_content,
 		"the blocks of a prompt must be of type text or resource_link");
 }
 
@@ -193,11 +193,11 @@ static int take_prompt(struct editor_request *ret, const json_t *params,
 		return -EINVAL;
 	}
 	if (!json_is_array(blocks)) {
-		return refuse(refusal, "bad_request", "prompt must be a list of blocks");
+		return refuse(refusal, ERROR_bad_request, "prompt must be a list of blocks");
 	}
 	if (prompt_id && (!named || !token_is_valid(named, strlen(named), 128))) {
 		return refuse(
-			refusal, "bad_request", "prompt_id must match [A-Za-z0-9._:-]{1,128}");
+			refusal, ERROR_bad_request, "prompt_id must match [A-Za-z0-9._:-]{1,128}");
 	}
 	ret->content = json_array();
 	json_array_foreach((json_t *)blocks, i, block) {
@@ -206,7 +206,7 @@ static int take_prompt(struct editor_request *ret, const json_t *params,
 		}
 	}
 	if (!ret->message.len && !json_array_size(ret->content)) {
-		return refuse(refusal, "bad_request", "the prompt is empty");
+		return refuse(refusal, ERROR_bad_request, "the prompt is empty");
 	}
 	if (ret->message.len > limits->prompt_size) {
 		return refuse_limit(refusal, LIMIT_prompt_size,
@@ -232,11 +232,11 @@ static int take_setting(struct editor_request *ret, const json_t *params, enum r
 	}
 	if (!id || !id[0] || strlen(id) > 1024) {
 		return refuse(
-			refusal, "bad_request", "%s must be a string of 1 to 1024 bytes", name);
+			refusal, ERROR_bad_request, "%s must be a string of 1 to 1024 bytes", name);
 	}
 	if (type == REQUEST_SET_CONFIG_OPTION && !json_is_boolean(value) &&
 		(!json_is_string(value) || json_string_length(value) > 1024)) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"value must be a string of at most 1024 bytes, or true or false");
 	}
 	ret->wish.type = type;
@@ -272,7 +272,7 @@ static int take_take_back(struct editor_request *ret, const json_t *params, stru
 {
 	ret->of = read_id(json_object_get(params, "requestId"));
 	return ret->of ? 0
-		       : refuse(refusal, "bad_request",
+		       : refuse(refusal, ERROR_bad_request,
 				 "requestId must be a string or a whole number");
 }
 
@@ -308,14 +308,15 @@ static int take_method(struct editor_request *ret, const char *name, const struc
 			continue;
 		}
 		if (!ret->id && !methods[i].is_notification) {
-			return refuse(
-				refusal, "bad_message", "%s must be a request, with an id", name);
+			return refuse(refusal, ERROR_bad_message,
+				"%s must be a request, with an id", name);
 		}
 		ret->method = methods[i].method;
 		return methods[i].take ? methods[i].take(ret, params, refusal)
 				       : take_prompt(ret, params, limits, refusal);
 	}
-	return ret->id ? refuse(refusal, "unknown_method", "this server does not know this method")
+	return ret->id ? refuse(refusal, ERROR_unknown_method,
+				 "this server does not know this method")
 		       : 0;
 }
 
@@ -334,13 +335,13 @@ int editor_request_parse(const char *text, size_t len, const struct limits *limi
 	case JSON_RPC_NOTIFICATION:
 		break;
 	default:
-		return refuse(refusal, "bad_message",
+		return refuse(refusal, ERROR_bad_message,
 			"a message must be a request, notification or response of JSON-RPC 2.0");
 	}
 	const json_t *id = json_object_get(ret->json, "id");
 	ret->id = read_id(id);
 	if (id && !ret->id) {
-		return refuse(refusal, "bad_message",
+		return refuse(refusal, ERROR_bad_message,
 			"an id must be a string or a whole number of at most %d bytes",
 			EDITOR_ID_MAX);
 	}

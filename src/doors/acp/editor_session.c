@@ -79,7 +79,7 @@ static void end(struct editor_session *at)
 void editor_close(struct editor_session *at)
 {
 	struct buffer out = {0};
-	editor_view_fail(at->view, "cancelled", "the session was closed", &out);
+	editor_view_fail(at->view, ERROR_cancelled, "the session was closed", &out);
 	editor_send(at->conn, &out);
 	end(at);
 }
@@ -176,7 +176,7 @@ static struct frame *make_error(void *reader, const struct error_notice *in)
 static struct frame *make_gone(void *reader, const char *session_id, const char *reason)
 {
 	struct buffer out = {0};
-	editor_view_fail(reader, "not_found", "the session has been deleted", &out);
+	editor_view_fail(reader, ERROR_not_found, "the session has been deleted", &out);
 	return editor_make_wire(&out);
 }
 
@@ -268,7 +268,7 @@ static void close_socket(void *socket, unsigned code, const char *reason)
 	if (code == 1001 || code == WS_CLOSE_POLICY) {
 		conn_close(at->conn, code, reason);
 	} else if (!at->is_over) {
-		editor_view_fail(at->view, "storage_failed", reason, &out);
+		editor_view_fail(at->view, ERROR_storage_failed, reason, &out);
 		editor_send(at->conn, &out);
 	}
 	end(at);
@@ -368,8 +368,8 @@ int editor_open(struct conn *conn, const struct editor_request *request, struct 
 	if (had) {
 		editor_close(had);
 	} else if (door->count >= EDITOR_SESSIONS_MAX) {
-		return refuse(refusal, "server_busy", "an editor can have at most %d sessions open",
-			EDITOR_SESSIONS_MAX);
+		return refuse(refusal, ERROR_server_busy,
+			"an editor can have at most %d sessions open", EDITOR_SESSIONS_MAX);
 	}
 	if (!room_in_session(conn->server, session)) {
 		return refuse_limit(refusal, LIMIT_session_connections,

@@ -496,7 +496,7 @@ void editor_view_delta(struct editor_view *view, const struct open_part *in, str
 }
 
 void editor_view_fail(
-	struct editor_view *view, const char *code, const char *why, struct buffer *out)
+	struct editor_view *view, enum error_code code, const char *why, struct buffer *out)
 {
 	view->is_own = true;
 	editor_waits_fail(view, code, why, out);

@@ -11,6 +11,7 @@
 #define HOLDFAST_EDITOR_VIEW_H
 
 #include "holdfast/encoder.h"
+#include "holdfast/error_codes.h"
 #include "holdfast/json_rpc.h"
 
 #include <stdbool.h>
@@ -87,7 +88,7 @@ bool editor_view_is_live(const struct editor_view *view);
  * cancels open questions.
  */
 void editor_view_fail(
-	struct editor_view *view, const char *code, const char *why, struct buffer *out);
+	struct editor_view *view, enum error_code code, const char *why, struct buffer *out);
 
 /**
  * Registers the request `id` (JSON), to be answered when the turn of this prompt ends. Returns
@@ -109,7 +110,7 @@ const char *editor_view_prompt_of(
 /**
  * Answers the requests for this prompt: with an error if `error` is not NULL, else as cancelled.
  */
-void editor_view_end_prompt(struct editor_view *view, const char *prompt_id, const char *error_code,
+void editor_view_end_prompt(struct editor_view *view, const char *prompt_id, enum error_code code,
 	const char *error, struct buffer *out);
 
 enum editor_setting { EDITOR_MODE, EDITOR_MODEL, EDITOR_OPTION };
@@ -136,6 +137,7 @@ void editor_view_ask_again(struct editor_view *view, const char *request_id, str
 /* Messages to an editor, each followed by a newline. `id` is JSON. */
 void editor_put_result(struct buffer *out, const char *id, const char *result, size_t len);
 /** `code` is one of proto/protocol.md, and is included in `data`. */
-void editor_put_error(struct buffer *out, const char *id, const char *code, const char *message);
+void editor_put_error(
+	struct buffer *out, const char *id, enum error_code code, const char *message);
 
 #endif

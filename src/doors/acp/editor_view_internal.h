@@ -54,7 +54,7 @@ void editor_waits_see_error(
 void editor_waits_answer_load(struct editor_view *view, struct buffer *out);
 /** Answers all waiting requests with an error. */
 void editor_waits_fail(
-	struct editor_view *view, const char *code, const char *why, struct buffer *out);
+	struct editor_view *view, enum error_code code, const char *why, struct buffer *out);
 
 /* editor_questions.c */
 void editor_questions_finish(struct editor_view *view);

@@ -33,35 +33,34 @@ void editor_put_result(struct buffer *out, const char *id, const char *result, s
 /**
  * Returns the JSON-RPC or ACP number of an error code; JSON_RPC_INTERNAL_ERROR if there is none.
  */
-static int number_of(const char *code)
+static int number_of(enum error_code code)
 {
-	static const struct {
-		const char *code;
-		int number;
-	} numbers[] = {
-		{"bad_json", JSON_RPC_PARSE_ERROR},
-		{"bad_utf8", JSON_RPC_PARSE_ERROR},
-		{"bad_message", JSON_RPC_INVALID_REQUEST},
-		{"unknown_method", JSON_RPC_METHOD_NOT_FOUND},
-		{"bad_request", JSON_RPC_INVALID_PARAMS},
-		{"not_found", JSON_RPC_NOT_FOUND},
-		{"cancelled", JSON_RPC_REQUEST_CANCELLED},
-	};
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		if (strcmp(numbers[i].code, code) == 0) {
-			return numbers[i].number;
-		}
+	switch (code) {
+	case ERROR_bad_json:
+	case ERROR_bad_utf8:
+		return JSON_RPC_PARSE_ERROR;
+	case ERROR_bad_message:
+		return JSON_RPC_INVALID_REQUEST;
+	case ERROR_unknown_method:
+		return JSON_RPC_METHOD_NOT_FOUND;
+	case ERROR_bad_request:
+		return JSON_RPC_INVALID_PARAMS;
+	case ERROR_not_found:
+		return JSON_RPC_NOT_FOUND;
+	case ERROR_cancelled:
+		return JSON_RPC_REQUEST_CANCELLED;
+	default:
+		return JSON_RPC_INTERNAL_ERROR;
 	}
-	return JSON_RPC_INTERNAL_ERROR;
 }
 
-void editor_put_error(struct buffer *out, const char *id, const char *code, const char *message)
+void editor_put_error(struct buffer *out, const char *id, enum error_code code, const char *message)
 {
 	buffer_printf(
 		out, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":%d", id, number_of(code));
 	buffer_append_member(out, "message", message);
 	buffer_append_str(out, ",\"data\":{");
-	buffer_append_member(out, "code", code);
+	buffer_append_member(out, "code", error_code_text(code));
 	buffer_append_str(out, "}}}\n");
 }
 
@@ -114,7 +113,7 @@ void editor_waits_finish(struct editor_view *view)
 }
 
 void editor_waits_fail(
-	struct editor_view *view, const char *code, const char *why, struct buffer *out)
+	struct editor_view *view, enum error_code code, const char *why, struct buffer *out)
 {
 	if (view->load_id) {
 		editor_put_error(out, view->load_id, code, why);
@@ -176,7 +175,7 @@ const char *editor_view_prompt_of(
 	return NULL;
 }
 
-void editor_view_end_prompt(struct editor_view *view, const char *prompt_id, const char *error_code,
+void editor_view_end_prompt(struct editor_view *view, const char *prompt_id, enum error_code code,
 	const char *error, struct buffer *out)
 {
 	list_for_each_safe(link, tmp, &view->waits) {
@@ -185,7 +184,7 @@ void editor_view_end_prompt(struct editor_view *view, const char *prompt_id, con
 			continue;
 		}
 		if (error) {
-			editor_put_error(out, wait->id, error_code, error);
+			editor_put_error(out, wait->id, code, error);
 		} else {
 			put_stop(out, wait->id, "cancelled");
 		}
@@ -230,7 +229,7 @@ void editor_waits_see_turn_end(
 		if (is_stop_reason(reason)) {
 			put_stop(out, wait->id, reason);
 		} else {
-			editor_put_error(out, wait->id, "agent_error",
+			editor_put_error(out, wait->id, ERROR_agent_error,
 				message                                ? message
 				: strcmp(reason, "agent_stopped") == 0 ? "the agent stopped"
 								       : reason);

@@ -104,7 +104,7 @@ static int take_prompt(struct conn *conn, const struct ai_request *request, stru
 		session_find_prompt(conn->session, request->prompt_id, &had);
 	}
 	if (had.place == PROMPT_REMOVED) {
-		return refuse(refusal, "not_queued", "the message was taken out of the queue");
+		return refuse(refusal, ERROR_not_queued, "the message was taken out of the queue");
 	}
 	if (had.place == PROMPT_BEGUN && had.seq && had.seq - 1 < after) {
 		after = had.seq - 1; /* else it is not committed yet, and will come */
@@ -136,7 +136,7 @@ static int take_answers(
 {
 	size_t known = 0;
 	if (!conn_sees_questions(conn)) {
-		return refuse(refusal, "forbidden",
+		return refuse(refusal, ERROR_forbidden,
 			"the token hides tools, and so the questions about them");
 	}
 	for (size_t i = 0; i < request->answer_count; i++) {
@@ -149,10 +149,11 @@ static int take_answers(
 		}
 	}
 	if (!known) {
-		return refuse(refusal, "unknown_request", "no known question matches this message");
+		return refuse(
+			refusal, ERROR_unknown_request, "no known question matches this message");
 	}
 	if (request->turn && request->turn != session_turn(conn->session)) {
-		return refuse(refusal, "already_resolved",
+		return refuse(refusal, ERROR_already_resolved,
 			"the turn that asked is over, and another one has begun");
 	}
 	struct ai_turn_config config = {
@@ -206,7 +207,7 @@ static int remove_queued(
 	struct request remove = {
 		.type = REQUEST_REMOVE_PROMPT, .prompt = {.prompt_id = request->prompt_id}};
 	if (!conn_may_change(conn, conn->session, request->prompt_id)) {
-		return refuse(refusal, "forbidden", "this prompt was sent by somebody else");
+		return refuse(refusal, ERROR_forbidden, "this prompt was sent by somebody else");
 	}
 	if (intake_remove_prompt(conn->session, &remove, &had, refusal) < 0) {
 		return -EINVAL;
@@ -280,7 +281,7 @@ static int take_request(struct conn *conn, const struct ai_request *request, con
 		return 0;
 	}
 	if (ai_response_find(conn, request->request_id)) {
-		return refuse(refusal, "bad_request", "this requestId is in use");
+		return refuse(refusal, ERROR_bad_request, "this requestId is in use");
 	}
 	if (request->type == AI_CANCEL) {
 		return take_cancel(conn, request, text, len, refusal);
@@ -288,9 +289,9 @@ static int take_request(struct conn *conn, const struct ai_request *request, con
 	const struct ai_door *door = conn->state;
 	if (door->count >= AI_RESPONSES_MAX) {
 		if (request->type == AI_SEND) {
-			conn_break_order(conn, "server_busy");
+			conn_break_order(conn, ERROR_server_busy);
 		}
-		return refuse(refusal, "server_busy",
+		return refuse(refusal, ERROR_server_busy,
 			"a connection gets at most %d answers at once", AI_RESPONSES_MAX);
 	}
 	if (request->type == AI_RESUME) {
@@ -328,7 +329,7 @@ static void ai_session_lost(struct conn *conn, const struct session *session, bo
 	}
 	if (conn->sse && !door->count) { /* its request waits: nothing has been said yet */
 		struct refusal refusal = {0};
-		refuse(&refusal, "not_found", SESSION_DELETED);
+		refuse(&refusal, ERROR_not_found, SESSION_DELETED);
 		ai_refuse(conn, "", &refusal);
 	}
 	conn_close(conn, 4404, "deleted");
@@ -415,7 +416,7 @@ static void post_message(struct conn *conn, struct session *session)
 static void get_stream(struct conn *conn, struct session *session)
 {
 	if (conn->http->framing.body != HTTP_NO_BODY) {
-		http_refuse(conn, "bad_request", "a request for a stream must not have a body");
+		http_refuse(conn, ERROR_bad_request, "a request for a stream must not have a body");
 		return;
 	}
 	conn_hold_session(conn, session);
@@ -431,7 +432,7 @@ static void serve(struct conn *conn)
 {
 	const struct path_part *id = &conn->http->parts[0];
 	if (!session_id_is_valid(id->at, id->len)) {
-		http_refuse(conn, "not_found", NOTHING_HERE);
+		http_refuse(conn, ERROR_not_found, NOTHING_HERE);
 		return;
 	}
 	http_copy_session_id(conn);
@@ -441,7 +442,7 @@ static void serve(struct conn *conn)
 	if (conn->http->method == HTTP_HEAD) {
 		http_refuse_method(conn, "GET");
 	} else if (bad) {
-		http_refuse(conn, "bad_request", bad);
+		http_refuse(conn, ERROR_bad_request, bad);
 	} else if (!is_there || conn->phase == PHASE_BODY) {
 		http_refuse_no_session(conn);
 	} else if (conn->http->method == HTTP_GET) {

@@ -41,7 +41,7 @@ static int take_file(struct ai_request *ret, const json_t *part, struct refusal 
 	const char *name = text_of(part, "filename");
 	const char *blob = blob_of(text_of(part, "url"));
 	if (!blob || !type) {
-		return refuse(refusal, "unsupported_content",
+		return refuse(refusal, ERROR_unsupported_content,
 			"upload the file first (POST /api/sessions/{id}/blobs); its url must end with /blobs/ and the name in the answer");
 	}
 	const char *kind = strncmp(type, "image/", 6) == 0   ? "image"
@@ -73,7 +73,7 @@ static int take_parts(struct ai_request *ret, const json_t *message, struct refu
 		} else if (says(part, "type", "file")) {
 			r = take_file(ret, part, refusal);
 		} else {
-			r = refuse(refusal, "unsupported_content",
+			r = refuse(refusal, ERROR_unsupported_content,
 				"the parts of a message must be of type text or file");
 		}
 		if (r < 0) {
@@ -153,22 +153,22 @@ static int take_send(
 	const json_t *last = count ? json_array_get(messages, count - 1) : NULL;
 	struct request prompt = {.type = REQUEST_PROMPT};
 	if (!json_is_array(json_object_get(last, "parts"))) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"messages must be a list of messages with parts; the last one is the prompt");
 	}
 	if (says(last, "role", "assistant")) {
 		take_answers(ret, last);
 		return ret->answer_count
 			       ? 0
-			       : refuse(refusal, "bad_request",
+			       : refuse(refusal, ERROR_bad_request,
 					 "the last message is the agent's and has no answer to a question; tools run on the agent's side");
 	}
 	if (!says(last, "role", "user")) {
-		return refuse(refusal, "bad_request", "the last message must be the user's");
+		return refuse(refusal, ERROR_bad_request, "the last message must be the user's");
 	}
 	int r = take_parts(ret, last, refusal);
 	if (r == 0 && !ret->message.len && !ret->content) {
-		r = refuse(refusal, "bad_request", "the message is empty");
+		r = refuse(refusal, ERROR_bad_request, "the message is empty");
 	}
 	if (r == 0 && ret->message.len > limits->prompt_size) {
 		r = refuse_limit(refusal, LIMIT_prompt_size, "a prompt may have at most %zu bytes",
@@ -191,7 +191,7 @@ static int take_cancel(struct ai_request *ret, struct refusal *refusal)
 		return 0;
 	}
 	if (!says(last, "role", "user") || !json_is_array(json_object_get(last, "parts"))) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the last message must be the user's, or an answer with the id turn-EPOCH-NUMBER");
 	}
 	int r = take_parts(ret, last, refusal);
@@ -216,8 +216,8 @@ int ai_request_parse(const char *text, size_t len, bool is_body, uint64_t salt,
 	}
 	ret->request_id = is_body ? "" : read_request_id(ret->json);
 	if (!ret->request_id) {
-		return refuse(refusal, "bad_request", "a frame needs a requestId of 1 to %d bytes",
-			AI_REQUEST_ID_MAX);
+		return refuse(refusal, ERROR_bad_request,
+			"a frame needs a requestId of 1 to %d bytes", AI_REQUEST_ID_MAX);
 	}
 	if (is_body || says(ret->json, "type", "send")) {
 		return take_send(ret, salt, limits, refusal);
@@ -232,7 +232,7 @@ int ai_request_parse(const char *text, size_t len, bool is_body, uint64_t salt,
 	ret->type = AI_ABORT;
 	return says(ret->json, "type", "abort")
 		       ? 0
-		       : refuse(refusal, "bad_request",
+		       : refuse(refusal, ERROR_bad_request,
 				 "the type of a frame must be send, resume, abort or cancel");
 }
 

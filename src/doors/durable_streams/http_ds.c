@@ -116,7 +116,7 @@ static void respond_page(struct conn *conn, const char *json, size_t len, uint64
 
 static void refuse_gone(struct conn *conn)
 {
-	http_refuse(conn, "gone",
+	http_refuse(conn, ERROR_gone,
 		"the offset is no longer in this log: it was pruned, or the log was replaced; read again from offset=-1");
 }
 
@@ -201,8 +201,8 @@ static void read_close(void *socket, unsigned code, const char *reason)
 	} else if (code == WS_CLOSE_GOING_AWAY) {
 		http_refuse_moved(conn);
 	} else {
-		http_refuse(
-			conn, "storage_failed", storage_text(conn_storage(conn), STORAGE_EVENTS));
+		http_refuse(conn, ERROR_storage_failed,
+			storage_text(conn_storage(conn), STORAGE_EVENTS));
 	}
 }
 
@@ -499,12 +499,12 @@ static void read_session(struct conn *conn, struct session *session)
 	struct ds_read *read = xcalloc(1, sizeof(*read));
 	const char *bad = read_query(conn, read);
 	if (bad || conn->http->framing.body != HTTP_NO_BODY) {
-		http_refuse(conn, "bad_request", bad ? bad : "a stream is read without a body");
+		http_refuse(conn, ERROR_bad_request, bad ? bad : "a stream is read without a body");
 		free(read);
 		return;
 	}
 	if (session && !room_in_session(conn->server, session)) {
-		http_refuse_limit(conn, 503, LIMIT_session_connections,
+		http_refuse_limit(conn, LIMIT_session_connections,
 			"too many connections are about this session; try again later");
 		free(read);
 		return;
@@ -529,7 +529,7 @@ static void serve(struct conn *conn)
 {
 	const struct path_part *id = &conn->http->parts[0];
 	if (!session_id_is_valid(id->at, id->len)) {
-		http_refuse(conn, "not_found", NOTHING_HERE);
+		http_refuse(conn, ERROR_not_found, NOTHING_HERE);
 		return;
 	}
 	http_copy_session_id(conn);

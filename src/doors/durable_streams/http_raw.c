@@ -85,7 +85,7 @@ static void refuse_closed(struct conn *conn, const struct raw_answer *answer)
 	struct buffer headers = {0};
 	buffer_append_str(&headers, "stream-closed: true\r\n");
 	raw_append_offset(&headers, answer->tail);
-	http_refuse_with(conn, 409, buffer_cstr(&headers), "stream_closed",
+	http_refuse_with(conn, 409, buffer_cstr(&headers), ERROR_stream_closed,
 		"the stream is closed: nothing can be appended any more");
 	buffer_finish(&headers);
 }
@@ -94,7 +94,7 @@ static void refuse_stale(struct conn *conn, const struct raw_answer *answer)
 {
 	struct buffer headers = {0};
 	buffer_printf(&headers, "producer-epoch: %" PRIu64 "\r\n", answer->epoch);
-	http_refuse_with(conn, 403, buffer_cstr(&headers), "stale_epoch",
+	http_refuse_with(conn, 403, buffer_cstr(&headers), ERROR_stale_epoch,
 		"a newer producer of this Producer-Id has begun; this one must stop");
 	buffer_finish(&headers);
 }
@@ -105,7 +105,7 @@ static void refuse_gap(struct conn *conn, const struct raw_answer *answer)
 	buffer_printf(&headers,
 		"producer-expected-seq: %" PRIu64 "\r\nproducer-received-seq: %" PRIu64 "\r\n",
 		answer->seq, raw_of(conn)->append.producer_seq);
-	http_refuse_with(conn, 409, buffer_cstr(&headers), "producer_gap",
+	http_refuse_with(conn, 409, buffer_cstr(&headers), ERROR_producer_gap,
 		"Producer-Seq leaves some out; send those from Producer-Expected-Seq on");
 	buffer_finish(&headers);
 }
@@ -113,12 +113,7 @@ static void refuse_gap(struct conn *conn, const struct raw_answer *answer)
 static void refuse_full(struct conn *conn, enum limit limit)
 {
 	bool is_busy = limit == LIMIT_journal_backlog;
-	http_refuse_limit(conn,
-		limit == LIMIT_max_disk  ? 507
-		: limit == LIMIT_streams ? 429
-		: is_busy                ? 503
-					 : 413,
-		is_busy ? LIMIT_receive_size : limit,
+	http_refuse_limit(conn, is_busy ? LIMIT_receive_size : limit,
 		limit == LIMIT_max_disk
 			? "the server's data has reached its size limit; try again when there is room"
 		: limit == LIMIT_streams
@@ -132,20 +127,22 @@ static void refuse_full(struct conn *conn, enum limit limit)
 bool raw_refuse_result(struct conn *conn, enum raw_result result, const struct raw_answer *answer)
 {
 	static const struct {
-		const char *code;
+		enum error_code code;
 		const char *message;
 	} table[] = {
-		[RAW_NOT_FOUND] = {"not_found", "there is no stream of this name; PUT creates one"},
-		[RAW_NO_SOURCE] = {"not_found", "the stream to be forked does not exist"},
-		[RAW_GONE] = {"gone", "the stream is deleted, and is kept only for its forks"},
-		[RAW_TAKEN] = {"stream_conflict",
+		[RAW_NOT_FOUND] = {ERROR_not_found,
+			"there is no stream of this name; PUT creates one"},
+		[RAW_NO_SOURCE] = {ERROR_not_found, "the stream to be forked does not exist"},
+		[RAW_GONE] = {ERROR_gone, "the stream is deleted, and is kept only for its forks"},
+		[RAW_TAKEN] = {ERROR_stream_conflict,
 			"the stream exists with another configuration, or it is deleted and still has forks"},
-		[RAW_BAD_OFFSET] = {"bad_request", "the source does not have this offset"},
-		[RAW_OTHER_TYPE] = {"stream_conflict", "the stream has another content type"},
-		[RAW_OLD_SEQ] = {"stream_conflict", "Stream-Seq must be greater than the last one"},
-		[RAW_DAMAGED] = {"stream_damaged",
+		[RAW_BAD_OFFSET] = {ERROR_bad_request, "the source does not have this offset"},
+		[RAW_OTHER_TYPE] = {ERROR_stream_conflict, "the stream has another content type"},
+		[RAW_OLD_SEQ] = {ERROR_stream_conflict,
+			"Stream-Seq must be greater than the last one"},
+		[RAW_DAMAGED] = {ERROR_stream_damaged,
 			"the stream is damaged on the server's disk, or may be lost: nobody gets or changes it until it is restored from a backup, deleted, or given up with holdfast repair"},
-		[RAW_EPOCH_START] = {"bad_request",
+		[RAW_EPOCH_START] = {ERROR_bad_request,
 			"a new Producer-Epoch begins with Producer-Seq 0"},
 	};
 	switch (result) {
@@ -165,7 +162,7 @@ bool raw_refuse_result(struct conn *conn, enum raw_result result, const struct r
 		refuse_full(conn, answer->limit);
 		return true;
 	case RAW_FAILED:
-		http_refuse(conn, "storage_failed",
+		http_refuse(conn, ERROR_storage_failed,
 			"the server cannot read or write its streams (see its log); try again later");
 		return true;
 	default:
@@ -207,13 +204,13 @@ static void serve(struct conn *conn)
 {
 	const char *name = raw_name(conn->http->path, RAW_NAME_MAX);
 	if (!conn->server->raw) {
-		http_refuse_with(conn, 501, "", "not_implemented",
+		http_refuse_with(conn, 501, "", ERROR_not_implemented,
 			"a server with --store has no streams of its own at /v1/stream/; sessions are read at /ds/sessions/");
 	} else if (!grant_sees_all(conn->grant)) {
-		http_refuse(
-			conn, "forbidden", "the token allows only some sessions, and no streams");
+		http_refuse(conn, ERROR_forbidden,
+			"the token allows only some sessions, and no streams");
 	} else if (!name) {
-		http_refuse(conn, "bad_request",
+		http_refuse(conn, ERROR_bad_request,
 			"a stream's name has 1 to 512 bytes of printable UTF-8, and no empty part, \".\", \"..\", \"__ds\" or backslash");
 	} else if (http_may(conn, right_of(conn->http->method))) {
 		route_method(conn, name);

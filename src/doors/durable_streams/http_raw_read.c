@@ -116,7 +116,7 @@ static bool look(struct conn *conn, bool touches, struct raw_view *ret)
 	}
 	end(conn);
 	if (result == RAW_DONE) {
-		http_refuse(conn, "gone", GONE);
+		http_refuse(conn, ERROR_gone, GONE);
 	} else {
 		raw_refuse_result(conn, result, NULL);
 	}
@@ -132,7 +132,8 @@ static void handle_page(void *arg, struct raw_page *page, int status)
 		/* It has been answered meanwhile. */
 	} else if (status == -EINVAL) {
 		end(conn);
-		http_refuse(conn, raw_of(conn)->offset.at > 0 ? "gone" : "bad_request", GONE);
+		http_refuse(
+			conn, raw_of(conn)->offset.at > 0 ? ERROR_gone : ERROR_bad_request, GONE);
 	} else if (status < 0 && status != -ENOENT) {
 		end(conn);
 		raw_refuse_result(conn, status == -EBADMSG ? RAW_DAMAGED : RAW_FAILED, NULL);
@@ -237,7 +238,7 @@ static void read_stream(struct conn *conn, const struct raw_view *view)
 	bool waits = raw->polls && raw->has_offset && raw->from == view->tail;
 	if (raw->from > view->tail) {
 		end(conn);
-		http_refuse(conn, "gone", GONE);
+		http_refuse(conn, ERROR_gone, GONE);
 	} else if (waits && view->is_closed) {
 		answer_nothing(conn, view);
 	} else if (waits) {
@@ -258,12 +259,12 @@ void raw_get(struct conn *conn, const char *name)
 	}
 	if (bad) {
 		end(conn);
-		http_refuse(conn, "bad_request", bad);
+		http_refuse(conn, ERROR_bad_request, bad);
 	} else if (!look(conn, true, &view)) {
 		return;
 	} else if (streams && raw->offset.kind == RAW_AT && raw->offset.at > view.tail) {
 		end(conn);
-		http_refuse(conn, "gone", GONE);
+		http_refuse(conn, ERROR_gone, GONE);
 	} else if (streams) {
 		raw_open_sse(conn, name, &raw->offset, raw->least_cursor, &view);
 	} else {

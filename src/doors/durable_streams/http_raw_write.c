@@ -63,7 +63,7 @@ static bool take_number(const struct conn *conn, const char *name, bool plain, u
 
 static void refuse_request(struct conn *conn, const char *message)
 {
-	http_refuse(conn, "bad_request", message);
+	http_refuse(conn, ERROR_bad_request, message);
 }
 
 /* --- the answer --- */

@@ -51,7 +51,7 @@ static void set_push(struct conn *conn, const struct push_subscription *subscrip
 	struct login_cookie cookie;
 	char half[LOGIN_HALF_SIZE];
 	if (!http_login_halves(conn, &cookie, half)) {
-		http_refuse(conn, "bad_request",
+		http_refuse(conn, ERROR_bad_request,
 			"push messages belong to the login of a browser; log in first");
 		return;
 	}
@@ -62,10 +62,10 @@ static void set_push(struct conn *conn, const struct push_subscription *subscrip
 		http_await_nothing(answer);
 	}
 	if (r == -ENOSPC) {
-		http_refuse_limit(conn, 429, LIMIT_push_subscriptions,
+		http_refuse_limit(conn, LIMIT_push_subscriptions,
 			"no more browsers can have push messages until one switches them off");
 	} else if (r < 0) {
-		http_refuse(conn, "bad_request", "the login has ended");
+		http_refuse(conn, ERROR_bad_request, "the login has ended");
 	}
 }
 
@@ -79,7 +79,7 @@ static void post_push(struct conn *conn)
 			? push_fault(conn->server->push, &subscription)
 			: "the body must be {\"endpoint\": string, \"keys\": {\"p256dh\": string, \"auth\": string}}";
 	if (fault) {
-		http_refuse(conn, "bad_request", fault);
+		http_refuse(conn, ERROR_bad_request, fault);
 	} else {
 		set_push(conn, &subscription);
 	}
@@ -92,7 +92,7 @@ static void serve(struct conn *conn)
 	if (is_get) {
 		get_push(conn);
 	} else if (!conn->server->push) {
-		http_refuse(conn, "bad_request",
+		http_refuse(conn, ERROR_bad_request,
 			"this server sends no push messages (--push-host off, or --auth off)");
 	} else if (conn->http->method == HTTP_POST) {
 		post_push(conn);

@@ -153,7 +153,7 @@ bool auth_is_for_all(const struct conn *conn)
 	return false;
 }
 
-const char *auth_check(struct conn *conn, const struct http_head *head, const char **ret_why)
+enum error_code auth_check(struct conn *conn, const struct http_head *head, const char **ret_why)
 {
 	char host[AUTHORITY_MAX];
 	char origin[AUTHORITY_MAX];
@@ -161,22 +161,22 @@ const char *auth_check(struct conn *conn, const struct http_head *head, const ch
 	if (!copy_host(head, host) || !is_our_name(conn, host)) {
 		*ret_why =
 			"this server does not answer to this host name; serve --allow-host adds names to localhost, 127.0.0.1 and [::1]";
-		return "forbidden_host";
+		return ERROR_forbidden_host;
 	}
 	*ret_why =
 		"a page of another site may not use this server; serve --allow-origin allows its origin";
 	if (has_origin && !http_head_copy(head, "origin", origin, sizeof(origin))) {
-		return "forbidden_origin";
+		return ERROR_forbidden_origin;
 	}
 	if (has_origin && !is_own_origin(conn, origin, host)) {
 		conn->http->is_foreign =
 			is_allowed_origin(conn->server->trust, origin) || auth_is_for_all(conn);
-		return conn->http->is_foreign ? NULL : "forbidden_origin";
+		return conn->http->is_foreign ? ERROR_NONE : ERROR_forbidden_origin;
 	}
 	/* Without Origin, the client is not a browser, or a page of ours sends a GET. */
 	if (auth_is_for_all(conn)) {
-		return NULL;
+		return ERROR_NONE;
 	}
 	bool may_link = conn->http->route->flags & ROUTE_LINKED;
-	return is_of_another_site(head, may_link) ? "forbidden_origin" : NULL;
+	return is_of_another_site(head, may_link) ? ERROR_forbidden_origin : ERROR_NONE;
 }

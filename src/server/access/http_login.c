@@ -144,10 +144,10 @@ static void post_login(struct conn *conn)
 	const char *token = read_login(json, &is_share);
 	struct grant *grant = NULL;
 	if (!http_head_field(conn->http->head, "origin") || conn->http->is_foreign) {
-		http_refuse(conn, "forbidden_origin",
+		http_refuse(conn, ERROR_forbidden_origin,
 			"only the page of this server logs in; others send a token with each request");
 	} else if (!token) {
-		http_refuse(conn, "bad_request",
+		http_refuse(conn, ERROR_bad_request,
 			"the body must be {\"token\": string}, with \"share\": true for a share link");
 	} else if (!conn->server->access) {
 		answer_open(conn);
@@ -261,13 +261,13 @@ static void revoke_tokens(struct conn *conn)
 		      json_object_size(json) == 2;
 	bool is_jti = is_name(revocation.jti) && json_object_size(json) == 1;
 	if (!conn->server->access) {
-		http_refuse(conn, "bad_request",
+		http_refuse(conn, ERROR_bad_request,
 			"this server runs with --auth off: there are no tokens");
 	} else if (!is_sub && !is_jti) {
-		http_refuse(conn, "bad_request",
+		http_refuse(conn, ERROR_bad_request,
 			"the body must be {\"jti\": string} or {\"sub\": string, \"before\": ms since 1970}");
 	} else if (!may_revoke(conn->grant, &revocation)) {
-		http_refuse(conn, "forbidden",
+		http_refuse(conn, ERROR_forbidden,
 			"a token that does not allow all sessions can only revoke itself");
 	} else {
 		access_revoke(

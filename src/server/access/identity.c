@@ -22,18 +22,16 @@
 #define ADDRESSES_MAX 16384
 
 static const struct {
-	const char *code;
+	enum error_code code;
 	const char *message;
-	unsigned close;
 } denials[] = {
-	[DENIED_NO_TOKEN] = {"unauthorized",
-		"a token is missing: send Authorization: Bearer TOKEN, or open the link that holdfast url prints",
-		4401},
-	[DENIED_WRONG] = {"unauthorized", "the token is not valid", 4401},
-	[DENIED_EXPIRED] = {"token_expired", "the token has expired; get a new one", 4401},
-	[DENIED_REVOKED] = {"token_revoked", "the token was revoked, or the login has ended", 4403},
-	[DENIED_TOO_MANY] = {"too_many_tokens",
-		"too many wrong tokens came from this address; wait a minute", 4401},
+	[DENIED_NO_TOKEN] = {ERROR_unauthorized,
+		"a token is missing: send Authorization: Bearer TOKEN, or open the link that holdfast url prints"},
+	[DENIED_WRONG] = {ERROR_unauthorized, "the token is not valid"},
+	[DENIED_EXPIRED] = {ERROR_token_expired, "the token has expired; get a new one"},
+	[DENIED_REVOKED] = {ERROR_token_revoked, "the token was revoked, or the login has ended"},
+	[DENIED_TOO_MANY] = {ERROR_too_many_tokens,
+		"too many wrong tokens came from this address; wait a minute"},
 };
 
 enum denial denial_of(enum token_verdict verdict)
@@ -235,7 +233,7 @@ void ws_deny(struct conn *conn, enum denial denial)
 		metrics_limit(conn->server->metrics, LIMIT_wrong_tokens);
 	}
 	conn_send_error(conn, denials[denial].code, denials[denial].message);
-	conn_close(conn, denials[denial].close, denials[denial].code);
+	conn_close_refused(conn, denials[denial].code);
 }
 
 static void tell(struct conn *conn)
@@ -424,7 +422,7 @@ bool conn_sees_session(const struct conn *conn)
 
 int refuse_role(const struct conn *conn, struct refusal *refusal)
 {
-	return refuse(refusal, "forbidden", "the token's role, %s, may not do this",
+	return refuse(refusal, ERROR_forbidden, "the token's role, %s, may not do this",
 		role_name(conn->grant->role));
 }
 

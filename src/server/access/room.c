@@ -118,9 +118,9 @@ void room_note_half_open(struct conn *conn)
 		struct refusal refusal = {0};
 		refuse_limit(&refusal, LIMIT_half_open, message);
 		conn_send_refusal(oldest, &refusal);
-		conn_close(oldest, WS_CLOSE_TRY_LATER, refusal.code);
+		conn_close_refused(oldest, refusal.code);
 	} else {
-		http_end_unfinished(oldest, 503, LIMIT_half_open, message);
+		http_end_unfinished(oldest, LIMIT_half_open, message);
 	}
 }
 
@@ -148,6 +148,6 @@ bool ws_room_in_session(struct conn *conn, const struct session *session)
 	refuse_limit(&refusal, LIMIT_session_connections,
 		"too many connections are about this session; try again later");
 	conn_send_refusal(conn, &refusal);
-	conn_close(conn, WS_CLOSE_TRY_LATER, refusal.code);
+	conn_close_refused(conn, refusal.code);
 	return false;
 }

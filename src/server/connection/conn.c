@@ -331,9 +331,9 @@ void conn_end_tick(struct conn *conn)
 		sock_close(&conn->sock);
 	} else if (conn->ops) {
 		conn_flush(conn);
-		const char *code = conn_broken_order(conn);
+		enum error_code code = conn_broken_order(conn);
 		if (code) {
-			conn_close(conn, WS_CLOSE_TRY_LATER, code);
+			conn_close(conn, WS_CLOSE_TRY_LATER, error_code_text(code));
 		}
 		if (conn->ops->end_tick) {
 			conn->ops->end_tick(conn);
@@ -500,7 +500,7 @@ static void send_error(struct conn *conn, const struct error_notice *error, enum
 	}
 }
 
-void conn_send_error(struct conn *conn, const char *code, const char *message)
+void conn_send_error(struct conn *conn, enum error_code code, const char *message)
 {
 	send_error(conn, &(struct error_notice){.code = code, .message = message}, LIMIT_NONE);
 }

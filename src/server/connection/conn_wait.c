@@ -43,7 +43,7 @@ static void handle_durable(struct durable_wait *durable, int status)
 			(double)(uv_hrtime() - wait->begun_ns) / 1e9);
 	}
 	if (status < 0 && wait->is_ordered) {
-		conn_break_order(conn, "storage_failed");
+		conn_break_order(conn, ERROR_storage_failed);
 	}
 	wait->answer(wait, status);
 	conn_wait_free(wait);
@@ -75,7 +75,7 @@ struct conn_wait *conn_wait_append(
 
 /* --- order --- */
 
-void conn_break_order(struct conn *conn, const char *code)
+void conn_break_order(struct conn *conn, enum error_code code)
 {
 	if (conn->ws && !conn->sse && !conn->ws->broken_by && error_code_may_pass(code)) {
 		conn->ws->broken_by = code;
@@ -92,8 +92,8 @@ int conn_check_order(struct conn *conn, struct refusal *refusal)
 		"what you sent before this was refused; connect again, and send everything from there on, in its order");
 }
 
-const char *conn_broken_order(const struct conn *conn)
+enum error_code conn_broken_order(const struct conn *conn)
 {
 	bool is_due = is_broken(conn) && !conn->is_closing && list_empty(&conn->waits);
-	return is_due ? conn->ws->broken_by : NULL;
+	return is_due ? conn->ws->broken_by : ERROR_NONE;
 }

@@ -62,7 +62,7 @@ void http_admit(struct conn *conn)
 {
 	const char *why = NULL;
 	char expect[24];
-	const char *code = NULL;
+	enum error_code code = ERROR_NONE;
 	if (conn->kind.is_node && !placement_admit(conn)) {
 		return;
 	}
@@ -80,19 +80,19 @@ void http_admit(struct conn *conn)
 	}
 	if (!room_for_client(conn)) {
 		conn->http->must_close = true;
-		http_refuse_limit(conn, 503, LIMIT_address_connections,
+		http_refuse_limit(conn, LIMIT_address_connections,
 			"too many connections of this address are open");
 	} else if (code) {
 		http_refuse(conn, code, why);
 	} else if (!http_is_served_here(conn)) {
-		http_refuse(conn, "not_found", "this address has the metrics and nothing else");
+		http_refuse(conn, ERROR_not_found, "this address has the metrics and nothing else");
 	} else if (is_preflight(conn)) {
 		http_answer_preflight(conn);
 	} else if (conn->http->method == HTTP_OTHER) {
-		http_refuse_with(conn, 501, "", "not_implemented",
+		http_refuse_with(conn, 501, "", ERROR_not_implemented,
 			"this server does not know the method of the request");
 	} else if (auth_refuses_body(conn)) {
-		http_refuse(conn, "unsupported_media_type",
+		http_refuse(conn, ERROR_unsupported_media_type,
 			"from a page of another origin, or from a form, a body needs the content-type application/json");
 	} else if (is_large) {
 		http_refuse_size(conn);

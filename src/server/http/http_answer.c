@@ -244,30 +244,29 @@ static bool may_say_not_found(const struct conn *conn)
 #define RETRY_SOON "retry-after: 1\r\n"
 
 /** Says that the client has to come back: the session is not here, but it may well exist. */
-static void say_moved(const struct conn *conn, const char **ret_code, const char **ret_message)
+static void say_moved(const struct conn *conn, enum error_code *ret_code, const char **ret_message)
 {
 	bool serves = server_may(conn->server->life, MAY_SERVE);
-	*ret_code = serves ? "owner_unreachable" : "shutting_down";
+	*ret_code = serves ? ERROR_owner_unreachable : ERROR_shutting_down;
 	*ret_message = serves ? OWNER_UNREACHABLE : SHUTTING_DOWN;
 }
 
-static void refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
-	const char *message, const struct error_detail *detail)
+static void refuse_with(struct conn *conn, unsigned status, const char *headers,
+	enum error_code code, const char *message, const struct error_detail *detail)
 {
 	struct buffer body = {0};
-	if (strcmp(code, "not_found") == 0 && !may_say_not_found(conn)) {
+	if (code == ERROR_not_found && !may_say_not_found(conn)) {
 		say_moved(conn, &code, &message);
 		status = 503;
 	}
-	bool is_moved =
-		strcmp(code, "owner_unreachable") == 0 || strcmp(code, "shutting_down") == 0;
+	bool is_moved = code == ERROR_owner_unreachable || code == ERROR_shutting_down;
 	if (is_moved) {
 		headers = RETRY_SOON;
 	}
 	if (conn->http->method != HTTP_GET && (is_moved || error_code_may_pass(code))) {
 		conn->http->must_close = true; /* what was sent behind it must not overtake it */
 	}
-	metrics_add_word(conn->server->metrics, WORDS_REFUSALS, code, 1);
+	metrics_refused(conn->server->metrics, code, LIMIT_NONE);
 	if (status == 503 && http_is_event_source(conn)) {
 		frames_append_error(&body, code, message, NULL, detail);
 		http_respond_ended(conn, body.data, body.len);
@@ -280,25 +279,25 @@ static void refuse_with(struct conn *conn, unsigned status, const char *headers,
 	buffer_finish(&body);
 }
 
-void http_refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
+void http_refuse_with(struct conn *conn, unsigned status, const char *headers, enum error_code code,
 	const char *message)
 {
 	refuse_with(conn, status, headers, code, message, NULL);
 }
 
-void http_refuse(struct conn *conn, const char *code, const char *message)
+void http_refuse(struct conn *conn, enum error_code code, const char *message)
 {
 	refuse_with(conn, error_code_status(code), "", code, message, NULL);
 }
 
 void http_refuse_no_session(struct conn *conn)
 {
-	http_refuse(conn, "not_found", NO_SESSION);
+	http_refuse(conn, ERROR_not_found, NO_SESSION);
 }
 
 void http_refuse_moved(struct conn *conn)
 {
-	const char *code;
+	enum error_code code;
 	const char *message;
 	say_moved(conn, &code, &message);
 	http_refuse(conn, code, message);
@@ -311,16 +310,16 @@ void http_refuse_lost(struct conn *conn)
 			  (server_may(conn->server->life, MAY_JUDGE) && !conn->server->placement &&
 				  !session_table_get(conn->server->sessions, id, strlen(id)));
 	if (is_deleted) {
-		http_refuse(conn, "not_found", SESSION_DELETED);
+		http_refuse(conn, ERROR_not_found, SESSION_DELETED);
 	} else {
 		http_refuse_moved(conn);
 	}
 }
 
-void http_refuse_limit(struct conn *conn, unsigned status, enum limit limit, const char *message)
+void http_refuse_limit(struct conn *conn, enum limit limit, const char *message)
 {
 	metrics_limit(conn->server->metrics, limit);
-	refuse_with(conn, status, "", limit_code(limit), message, NULL);
+	http_refuse(conn, limit_code(limit), message);
 }
 
 void http_refuse_event(struct conn *conn, const struct refusal *refusal)
@@ -337,10 +336,10 @@ void http_refuse_method(struct conn *conn, const char *allow)
 	char message[120];
 	snprintf(headers, sizeof(headers), "allow: %s\r\n", allow);
 	snprintf(message, sizeof(message), "this address takes %s", allow);
-	refuse_with(conn, 405, headers, "method_not_allowed", message, NULL);
+	refuse_with(conn, 405, headers, ERROR_method_not_allowed, message, NULL);
 }
 
 void http_refuse_storage(struct conn *conn)
 {
-	http_refuse(conn, "storage_failed", storage_text(conn_storage(conn), STORAGE_WRITE));
+	http_refuse(conn, ERROR_storage_failed, storage_text(conn_storage(conn), STORAGE_WRITE));
 }

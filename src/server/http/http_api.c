@@ -68,7 +68,7 @@ static void get_sessions(struct conn *conn)
 	struct session_cursor cursor;
 	const char *bad = read_list_query(conn, &limit, &cursor);
 	if (bad) {
-		http_refuse(conn, "bad_request", bad);
+		http_refuse(conn, ERROR_bad_request, bad);
 		return;
 	}
 	struct buffer body = {0};
@@ -136,7 +136,7 @@ static void patch_session(struct conn *conn, struct session *session)
 	int r = session_label(session, &change);
 	json_decref(json);
 	if (r == -ENOENT) { /* once it has been deleted: that can still fail */
-		refuse(&refusal, "not_found", SESSION_DELETED);
+		refuse(&refusal, ERROR_not_found, SESSION_DELETED);
 		conn_hold_session(conn, session);
 		http_refuse_later(conn, session, &refusal);
 	} else if (r < 0) {
@@ -229,14 +229,14 @@ static void get_readiness(struct conn *conn)
 	append_count(body, sizeof(body), "damaged_streams", raw ? raw_count_damaged(raw) : 0);
 	append_count(body, sizeof(body), NULL, 1);
 	if (!server_may(conn->server->life, MAY_SERVE)) {
-		http_refuse(conn, "not_ready", "the server is shutting down");
+		http_refuse(conn, ERROR_not_ready, "the server is shutting down");
 	} else if (session_table_is_failing(sessions)) {
-		http_refuse(conn, "not_ready",
+		http_refuse(conn, ERROR_not_ready,
 			session_table_storage(sessions) == STORAGE_DATABASE
 				? "the database cannot be written"
 				: "the journal cannot be written");
 	} else if (!session_table_has_disk(sessions)) {
-		http_refuse(conn, "not_ready", "the data directory has reached its size limit");
+		http_refuse(conn, ERROR_not_ready, "the data directory has reached its size limit");
 	} else {
 		http_respond(conn, 200, body, strlen(body));
 	}

@@ -26,7 +26,7 @@ void http_time_out(struct conn *conn);
 /** Calls `serve` now or, if this tick has no time left for pages, when the request's turn comes. */
 void http_in_turn(struct conn *conn, void (*serve)(struct conn *conn));
 /** Ends a connection whose request is incomplete; if it has begun, with this refusal. */
-void http_end_unfinished(struct conn *conn, unsigned status, enum limit limit, const char *message);
+void http_end_unfinished(struct conn *conn, enum limit limit, const char *message);
 /** Sets the deadline by which the peer must have taken `size` bytes of an answer. */
 void http_expect_taken(struct conn *conn, uint64_t size);
 /** Makes this the answer to the current request, which has none yet. */
@@ -147,7 +147,7 @@ void http_respond_file(struct conn *conn, unsigned status, const char *headers, 
 	size_t len, uint64_t size);
 /** Sends the head of an answer that ends with the connection; `headers` are whole lines. */
 void http_begin_stream(struct conn *conn, const char *type, const char *headers);
-void http_refuse(struct conn *conn, const char *code, const char *message);
+void http_refuse(struct conn *conn, enum error_code code, const char *message);
 /** Refuses because the session does not exist, or the token is not for it. */
 void http_refuse_no_session(struct conn *conn);
 /** Refuses because the session has just left this server: somebody has it, or will. */
@@ -161,10 +161,10 @@ void http_refuse_lost(struct conn *conn);
 #define WITHOUT_TOKEN_MAX ((size_t)16 * 1024)
 /* The header that every 401 carries. */
 #define WANTS_TOKEN "www-authenticate: Bearer\r\n"
-void http_refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
+void http_refuse_with(struct conn *conn, unsigned status, const char *headers, enum error_code code,
 	const char *message);
 /** Refuses because a limit was reached, with the limit's code, and counts it in the metrics. */
-void http_refuse_limit(struct conn *conn, unsigned status, enum limit limit, const char *message);
+void http_refuse_limit(struct conn *conn, enum limit limit, const char *message);
 /** Refuses with everything in `refusal`, including its details. */
 void http_refuse_event(struct conn *conn, const struct refusal *refusal);
 void http_refuse_method(struct conn *conn, const char *allow);

@@ -9,8 +9,8 @@ static void refuse_not_queued(struct conn *conn, struct session *session, const 
 	struct prompt_view had;
 	struct refusal refusal = {0};
 	if (session_find_prompt(session, prompt_id, &had) < 0) {
-		http_refuse(
-			conn, "storage_failed", storage_text(conn_storage(conn), STORAGE_NAMES));
+		http_refuse(conn, ERROR_storage_failed,
+			storage_text(conn_storage(conn), STORAGE_NAMES));
 		return;
 	}
 	intake_refuse_not_queued(&had, &refusal);
@@ -29,7 +29,7 @@ static void get_queue(struct conn *conn, struct session *session)
 		bad = "prompt_id must match [A-Za-z0-9._:-]{1,128}";
 	}
 	if (bad) {
-		http_refuse(conn, "bad_request", bad);
+		http_refuse(conn, ERROR_bad_request, bad);
 		return;
 	}
 	size_t at = wanted ? prompt_queue_find(queue, wanted) : prompt_queue_count(queue);

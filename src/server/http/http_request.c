@@ -55,7 +55,8 @@ static void refuse_for_good(struct conn *conn, unsigned status, const char *why)
 {
 	conn->http->must_close = true;
 	conn->phase = PHASE_ANSWER;
-	http_refuse_with(conn, status, "", status == 501 ? "not_implemented" : "bad_request", why);
+	http_refuse_with(
+		conn, status, "", status == 501 ? ERROR_not_implemented : ERROR_bad_request, why);
 }
 
 static void reset(struct conn *conn)
@@ -221,7 +222,7 @@ static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 	} else if (conn->rx.len + len > http_body_max(conn)) {
 		http_refuse_size(conn);
 	} else if (!conn_keep(conn, bytes, len)) {
-		http_refuse_limit(conn, 503, LIMIT_receive_size,
+		http_refuse_limit(conn, LIMIT_receive_size,
 			"too many large requests are being received; send it again in a moment");
 	}
 }
@@ -256,7 +257,8 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 		end_body(conn);
 	} else if (conn->http->chunked.state == CHUNKED_BAD) {
 		struct refusal refusal = {0};
-		refuse(&refusal, "bad_request", "the chunked encoding of the body is not valid");
+		refuse(&refusal, ERROR_bad_request,
+			"the chunked encoding of the body is not valid");
 		conn->http->must_close = true;
 		if (takes_body(conn)) {
 			http_refuse_answer(conn, ANSWER_BROKEN, &refusal);
@@ -502,7 +504,7 @@ void http_end_tick(struct conn *conn)
 	conn_update_flow(conn);
 }
 
-void http_end_unfinished(struct conn *conn, unsigned status, enum limit limit, const char *message)
+void http_end_unfinished(struct conn *conn, enum limit limit, const char *message)
 {
 	bool has_begun =
 		conn->deadline == DEADLINE_HEAD ? conn->in.len > 0 : conn->phase == PHASE_BODY;
@@ -519,7 +521,7 @@ void http_end_unfinished(struct conn *conn, unsigned status, enum limit limit, c
 	conn->http->must_close = true;
 	conn->phase = PHASE_ANSWER;
 	conn_set_deadline(conn, DEADLINE_END, LINGER_MS);
-	http_refuse_limit(conn, status, limit, message);
+	http_refuse_limit(conn, limit, message);
 }
 
 void http_time_out(struct conn *conn)
@@ -527,5 +529,5 @@ void http_time_out(struct conn *conn)
 	enum limit limit = conn->deadline == DEADLINE_HEAD   ? LIMIT_head_ms
 			   : conn->deadline == DEADLINE_NONE ? LIMIT_receive_ms
 							     : LIMIT_NONE;
-	http_end_unfinished(conn, 408, limit, "the request came too slowly");
+	http_end_unfinished(conn, limit, "the request came too slowly");
 }

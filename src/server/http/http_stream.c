@@ -19,7 +19,7 @@ struct event_stream {
 	uint64_t last_seq;
 	bool is_in_doubt; /* events after the first `stored` may turn out to be durable */
 	bool is_over; /* the body has ended, or a line was refused */
-	struct refusal refusal; /* code NULL: none */
+	struct refusal refusal; /* code ERROR_NONE: none */
 };
 
 static struct event_stream *stream_of(struct answer *answer)
@@ -87,7 +87,7 @@ static void answer_if_done(struct event_stream *stream)
 
 static int refuse_rest(const struct conn *conn, struct refusal *refusal)
 {
-	return refuse(refusal, "storage_failed",
+	return refuse(refusal, ERROR_storage_failed,
 		"the server cannot write to its %s (see its log); the events that \"stored\" counts are stored, send the rest again later",
 		storage_name(conn_storage(conn)));
 }
@@ -129,7 +129,7 @@ static void handle_stored(struct conn_wait *wait, int status)
 		struct refusal refusal = {0};
 		stream->is_in_doubt = stream->is_in_doubt || status == DURABLE_IN_DOUBT;
 		refuse_rest(wait->conn, &refusal);
-		stream->refusal.code = NULL;
+		stream->refusal.code = ERROR_NONE;
 		stream->count = stream->stored;
 		set_refusal(stream, &refusal);
 	} else {
@@ -178,7 +178,7 @@ static void take_line(struct event_stream *stream, const char *text, size_t len)
 		if (first) { /* the parser's line number is always 1: it sees one line at a time */
 			memmove(first + 1, first + 9, strlen(first + 9) + 1);
 		}
-		if (strcmp(refusal.code, "storage_failed") == 0) {
+		if (refusal.code == ERROR_storage_failed) {
 			refuse_rest(conn, &told);
 		} else {
 			refuse(&told, refusal.code, "line %zu: %.220s", stream->line,
@@ -268,7 +268,7 @@ static void stream_take_body(struct answer *answer, const char *bytes, size_t le
 {
 	struct event_stream *stream = stream_of(answer);
 	size_t before = stream->count;
-	bool was_refused = stream->refusal.code != NULL;
+	bool was_refused = stream->refusal.code != ERROR_NONE;
 	take_lines(stream, bytes, len);
 	wait_for_disk(stream, before, was_refused);
 	conn_at_end_of_tick(answer->conn);
@@ -280,12 +280,12 @@ static void stream_end_body(struct answer *answer)
 	struct event_stream *stream = stream_of(answer);
 	struct conn *conn = answer->conn;
 	size_t before = stream->count;
-	bool was_refused = stream->refusal.code != NULL;
+	bool was_refused = stream->refusal.code != ERROR_NONE;
 	if (!stream->is_over && conn->rx.len) {
 		take_line(stream, conn->rx.data, conn->rx.len); /* the last one needs no newline */
 	}
 	if (!stream->is_over && !stream->count) {
-		refuse(&stream->refusal, "bad_request",
+		refuse(&stream->refusal, ERROR_bad_request,
 			"the body has no event; send one on each line");
 	}
 	stream->is_over = true;

@@ -67,7 +67,7 @@ static void answer_socket(struct conn_wait *wait, int status)
 
 void conn_refuse_later(struct conn *conn, const struct refusal *refusal)
 {
-	if (!conn->session || strcmp(refusal->code, "storage_failed") == 0) {
+	if (!conn->session || refusal->code == ERROR_storage_failed) {
 		conn_send_refusal(conn, refusal);
 	} else {
 		keep(conn, conn->session, refusal, answer_socket);
@@ -85,7 +85,7 @@ static void answer_http(struct conn_wait *wait, int status)
 
 void http_refuse_later(struct conn *conn, struct session *session, const struct refusal *refusal)
 {
-	if (!session || strcmp(refusal->code, "storage_failed") == 0) {
+	if (!session || refusal->code == ERROR_storage_failed) {
 		http_refuse_event(conn, refusal);
 	} else {
 		keep(conn, session, refusal, answer_http);

@@ -233,7 +233,7 @@ static bool check_session(struct conn *conn)
 	bool is_delete = !id->at[id->len] && conn->http->method == HTTP_DELETE;
 	struct refusal refusal = {0};
 	if (!session_id_is_valid(id->at, id->len)) {
-		http_refuse(conn, "bad_session_id",
+		http_refuse(conn, ERROR_bad_session_id,
 			"a session id matches [A-Za-z0-9._-]{1,128} and does not begin with a dot");
 		return false;
 	}
@@ -257,7 +257,7 @@ static void refuse_closing(struct conn *conn)
 	if (http_wants_sse(conn) && !has_flag(conn, ROUTE_OTHER_EVENTS)) {
 		http_drain_sse(conn);
 	} else {
-		http_refuse(conn, "shutting_down", SHUTTING_DOWN);
+		http_refuse(conn, ERROR_shutting_down, SHUTTING_DOWN);
 	}
 }
 
@@ -265,7 +265,7 @@ static void refuse_without_upgrade(struct conn *conn)
 {
 	conn->http->must_close = true;
 	http_refuse_with(conn, 426, "upgrade: websocket\r\nsec-websocket-version: 13\r\n",
-		"bad_request",
+		ERROR_bad_request,
 		"this is the address of a WebSocket; the request must ask for the upgrade");
 }
 
@@ -274,7 +274,7 @@ void http_route(struct conn *conn)
 	const struct route *route = conn->http->route;
 	const struct path_part *id = &conn->http->parts[0];
 	if (conn->http->leads_nowhere) {
-		http_refuse(conn, "not_found", NOTHING_HERE);
+		http_refuse(conn, ERROR_not_found, NOTHING_HERE);
 	} else if (http_find_socket(conn) && conn->http->method == HTTP_GET &&
 		   !http_wants_sse(conn)) {
 		refuse_without_upgrade(conn);
@@ -283,7 +283,7 @@ void http_route(struct conn *conn)
 	} else if (has_flag(conn, ROUTE_CHECKED) && *id->at && !check_session(conn)) {
 		/* which has refused */
 	} else if (!*route->methods) {
-		http_refuse(conn, "not_found", NOTHING_HERE);
+		http_refuse(conn, ERROR_not_found, NOTHING_HERE);
 	} else if (!takes_method(route, conn->http->method) ||
 		   (!route->serve && !route->serve_session)) {
 		http_refuse_method(conn, route->methods);

@@ -157,7 +157,7 @@ static void refuse_left_out(struct conn *conn)
 	const char *pattern = conn->http->route->path;
 	char *path = xstrndup(pattern, strcspn(pattern, "{*"));
 	char *why = part_refusal(part, path);
-	http_refuse(conn, "not_implemented", why);
+	http_refuse(conn, ERROR_not_implemented, why);
 	free(path);
 	free(why);
 }

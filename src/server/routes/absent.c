@@ -14,12 +14,12 @@ bool conn_session_is_absent(
 	case STORE_PRESENT:
 		return false;
 	case STORE_UNREADABLE:
-		refuse(refusal, "storage_failed",
+		refuse(refusal, ERROR_storage_failed,
 			"the session cannot be read from the server's %s; the server keeps trying, so come back later",
 			storage_name(conn_storage(conn)));
 		return true;
 	case STORE_DAMAGED:
-		refuse(refusal, "session_damaged",
+		refuse(refusal, ERROR_session_damaged,
 			"the session is damaged, and is not served until the server's operator has repaired it");
 		return true;
 	}
@@ -33,7 +33,7 @@ bool ws_refuse_absent(struct conn *conn)
 						       strlen(conn->session_id), &refusal);
 	if (is_absent) {
 		conn_send_error(conn, refusal.code, refusal.message);
-		conn_close(conn, 1011, refusal.code);
+		conn_close_refused(conn, refusal.code);
 	}
 	return is_absent;
 }
@@ -47,7 +47,7 @@ static void handle_deleted(
 	}
 	conn->is_parked = false;
 	if (status < 0) {
-		http_refuse(conn, "storage_failed", "the session cannot be deleted now");
+		http_refuse(conn, ERROR_storage_failed, "the session cannot be deleted now");
 	} else {
 		http_respond_with(conn, 204, "", NULL, 0);
 	}
@@ -66,7 +66,7 @@ bool http_delete_damaged(struct conn *conn)
 	}
 	conn->place_wait.done = handle_deleted;
 	if (session_table_delete_damaged(sessions, conn->session_id, &conn->place_wait) < 0) {
-		http_refuse(conn, "storage_failed", "the session is being deleted");
+		http_refuse(conn, ERROR_storage_failed, "the session is being deleted");
 		return true;
 	}
 	conn_set_deadline(conn, DEADLINE_NONE, 0);

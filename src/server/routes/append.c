@@ -53,7 +53,7 @@ static int find_session(struct conn *conn, struct refusal *refusal)
 		return 0;
 	}
 	if (!conn->may_create) {
-		return refuse(refusal, "not_found", NO_SESSION);
+		return refuse(refusal, ERROR_not_found, NO_SESSION);
 	}
 	return 0;
 }
@@ -82,7 +82,7 @@ static int check_subs(struct conn *conn, const struct json_span *events, size_t 
 				   json_span_says(type, "permission_resolved");
 		if (sub && tells_whose && !json_span_says(sub, conn->grant->sub)) {
 			*ret_bad = i;
-			return refuse(refusal, "forbidden",
+			return refuse(refusal, ERROR_forbidden,
 				"\"sub\" can only be the subject of your own token");
 		}
 	}

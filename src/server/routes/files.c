@@ -192,7 +192,7 @@ static void free_job(struct file_job *job)
 
 static void refuse_missing(struct conn *conn)
 {
-	http_refuse(conn, "not_found", NOTHING_HERE);
+	http_refuse(conn, ERROR_not_found, NOTHING_HERE);
 }
 
 static struct file_job *job_of(struct answer *answer)
@@ -275,7 +275,7 @@ static void work_done(uv_work_t *req, int status)
 		conn_kill(conn); /* the answer cannot be completed */
 	} else if (job->error && job->headers) {
 		http_drop_answer(conn);
-		http_refuse(conn, "storage_failed",
+		http_refuse(conn, ERROR_storage_failed,
 			"the file cannot be read from disk (see the server's log)");
 	} else if (job->error) {
 		http_drop_answer(conn);

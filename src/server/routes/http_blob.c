@@ -155,7 +155,7 @@ static void upload_take_body(struct answer *answer, const char *bytes, size_t le
 	struct conn *conn = answer->conn;
 	if (!conn_keep(conn, bytes, len)) {
 		http_drop_answer(conn);
-		http_refuse_limit(conn, 503, LIMIT_receive_size,
+		http_refuse_limit(conn, LIMIT_receive_size,
 			"too many large requests are being received; send it again in a moment");
 		return;
 	}
@@ -175,7 +175,8 @@ static void upload_end_body(struct answer *answer)
 		http_drop_answer(conn);
 	} else if (!upload->has_bytes) {
 		http_drop_answer(conn);
-		http_refuse(conn, "bad_request", "the body has no bytes; send the image or file");
+		http_refuse(
+			conn, ERROR_bad_request, "the body has no bytes; send the image or file");
 	} else {
 		write_on(upload);
 	}
@@ -203,7 +204,8 @@ static void post_blob(struct conn *conn, struct session *session)
 	const struct http_framing *framing = &conn->http->framing;
 	size_t most = conn->server->limits->blob_size;
 	if (framing->body == HTTP_NO_BODY) {
-		http_refuse(conn, "bad_request", "the body has no bytes; send the image or file");
+		http_refuse(
+			conn, ERROR_bad_request, "the body has no bytes; send the image or file");
 	} else if (framing->body == HTTP_BODY_LENGTH && framing->length > most) {
 		refuse_limit_of(conn, LIMIT_blob_size);
 	} else {
@@ -283,12 +285,12 @@ static void handle_opened(void *arg, int fd, const struct blob *blob)
 	http_detach_answer(&download->answer);
 	free(download);
 	if (fd == -EBADMSG) {
-		http_refuse(conn, "blob_damaged", BLOB_DAMAGED);
+		http_refuse(conn, ERROR_blob_damaged, BLOB_DAMAGED);
 		return;
 	}
 	if (fd < 0) {
 		bool is_there = fd != -ENOENT;
-		http_refuse(conn, is_there ? "storage_failed" : "not_found",
+		http_refuse(conn, is_there ? ERROR_storage_failed : ERROR_not_found,
 			is_there ? storage_text(conn_storage(conn), STORAGE_BLOB)
 				 : "the session has no image or file of this name");
 		return;
@@ -297,7 +299,7 @@ static void handle_opened(void *arg, int fd, const struct blob *blob)
 	if (range.state == RANGE_BAD) {
 		loop_close_file(conn->server->loop, fd);
 		buffer_printf(&headers, "content-range: bytes */%" PRIu64 "\r\n", blob->size);
-		http_refuse_with(conn, 416, buffer_cstr(&headers), "bad_request",
+		http_refuse_with(conn, 416, buffer_cstr(&headers), ERROR_bad_request,
 			"the range is not in the file");
 		buffer_finish(&headers);
 		return;
@@ -336,7 +338,7 @@ static void get_blob(struct conn *conn, struct session *session)
 {
 	const char *name = conn->http->parts[1].at;
 	if (!blob_name_is_valid(name)) {
-		http_refuse(conn, "not_found", NOTHING_HERE);
+		http_refuse(conn, ERROR_not_found, NOTHING_HERE);
 		return;
 	}
 	if (!http_has_session(conn, session)) {

@@ -47,7 +47,7 @@ static void await(struct completion *completion, struct agent_dirs_job *job)
 	completion->job = job;
 	if (!job) {
 		completion_free(completion);
-		http_refuse(conn, "server_busy",
+		http_refuse(conn, ERROR_server_busy,
 			"too many requests for files at once; try again in a moment");
 	}
 }
@@ -59,7 +59,7 @@ static bool may_complete(struct conn *conn)
 		return true;
 	}
 	if (conn_may(conn, RIGHT_CONTROL)) {
-		http_refuse(conn, "forbidden",
+		http_refuse(conn, ERROR_forbidden,
 			"the token hides tools, and with them the names of files");
 	}
 	return false;
@@ -128,7 +128,7 @@ static bool may_make_one(struct conn *conn)
 		may = (*at)[strlen(*at) - 1] == '*';
 	}
 	if (!may) {
-		http_refuse(conn, "forbidden", "the token does not allow new sessions");
+		http_refuse(conn, ERROR_forbidden, "the token does not allow new sessions");
 	}
 	return may;
 }
@@ -144,7 +144,7 @@ static struct completion *begin(struct conn *conn, const char *const *names)
 	const char *bad = query_check(conn, names);
 	bad = bad ? bad : read_query(conn, prefix, &most);
 	if (bad) {
-		http_refuse(conn, "bad_request", bad);
+		http_refuse(conn, ERROR_bad_request, bad);
 		return NULL;
 	}
 	struct completion *completion = xcalloc(1, sizeof(*completion));
@@ -174,7 +174,7 @@ static void complete_files(struct conn *conn, struct session *session)
 		look(completion, cwd);
 	} else if (completion) {
 		completion_free(completion);
-		http_refuse(conn, "no_agent", agent_host_lack(agents));
+		http_refuse(conn, ERROR_no_agent, agent_host_lack(agents));
 	}
 }
 
@@ -191,7 +191,7 @@ static void handle_checked(void *arg, const struct agent_dirs_found *found)
 	if (!may_complete(conn)) {
 		return;
 	}
-	http_refuse(conn, "bad_directory",
+	http_refuse(conn, ERROR_bad_directory,
 		"\"cwd\" is not a directory below the roots of this agent; GET /api/agents lists them");
 }
 
@@ -214,7 +214,7 @@ static void complete_new(struct conn *conn)
 	}
 	if (!entry) {
 		completion_free(completion);
-		http_refuse(conn, "unknown_agent",
+		http_refuse(conn, ERROR_unknown_agent,
 			"this server has no agent of this name; GET /api/agents lists its agents");
 		return;
 	}

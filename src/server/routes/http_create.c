@@ -51,7 +51,7 @@ static void await(struct directories_wait *wait, struct agent_dirs_job *job)
 	wait->job = job;
 	if (!job) {
 		end_wait(wait);
-		http_refuse(conn, "server_busy",
+		http_refuse(conn, ERROR_server_busy,
 			"too many requests for directories at once; try again in a moment");
 	}
 }
@@ -80,7 +80,7 @@ static void refuse_exists(struct conn *conn, const char *id)
 		id ? session_table_get(conn->server->sessions, id, strlen(id)) : NULL;
 	/* A session that is being deleted will be gone by the time a later refusal is sent. */
 	bool stays = session && !session_is_deleted(session);
-	refuse(&refusal, "session_exists", "a session with this id already exists");
+	refuse(&refusal, ERROR_session_exists, "a session with this id already exists");
 	http_refuse_later(conn, stays ? session : NULL, &refusal);
 }
 
@@ -127,10 +127,11 @@ int conn_create_session(struct conn *conn, const struct session_request *request
 		id = make_id(conn->grant, made);
 	}
 	if (id && !conn_sees(conn, id)) {
-		return refuse(refusal, "forbidden", "the token is not for a session of this id");
+		return refuse(
+			refusal, ERROR_forbidden, "the token is not for a session of this id");
 	}
 	if (id && conn_session_is_absent(conn, id, strlen(id), refusal) &&
-		strcmp(refusal->code, "session_damaged") == 0) {
+		refusal->code == ERROR_session_damaged) {
 		return -EINVAL;
 	}
 	enum limit limit = session_room_for_another(sessions, conn->grant->sub);
@@ -156,11 +157,6 @@ static void create(struct conn *conn, const struct session_request *request,
 	int r = conn_create_session(conn, request, entry, cwd, &session, &refusal);
 	if (r == -EEXIST) {
 		refuse_exists(conn, request->id);
-	} else if (r < 0 && refusal.limit != LIMIT_NONE) {
-		http_refuse_limit(conn, refusal.limit == LIMIT_max_disk ? 507 : 429, refusal.limit,
-			TOO_MANY_SESSIONS);
-	} else if (r < 0 && strcmp(refusal.code, "storage_failed") == 0) {
-		http_refuse_storage(conn);
 	} else if (r < 0) {
 		http_refuse_event(conn, &refusal);
 	} else {
@@ -178,7 +174,7 @@ static void refuse_directory(struct conn *conn, const struct agent_entry *entry)
 	for (char **root = entry ? entry->roots : NULL; root && *root && words.len < 2000; root++) {
 		buffer_printf(&words, " %s", *root);
 	}
-	http_refuse(conn, "bad_directory", buffer_cstr(&words));
+	http_refuse(conn, ERROR_bad_directory, buffer_cstr(&words));
 	buffer_finish(&words);
 }
 
@@ -216,7 +212,7 @@ void http_create_session(struct conn *conn)
 	} else if (conn->http->is_elsewhere) {
 		refuse_exists(conn, NULL);
 	} else if (request.agent && !entry) {
-		http_refuse(conn, "unknown_agent",
+		http_refuse(conn, ERROR_unknown_agent,
 			"this server has no agent of this name; GET /api/agents lists its agents");
 	} else if (request.cwd && !entry) {
 		refuse_directory(conn, NULL);
@@ -297,14 +293,14 @@ static void get_directories(struct conn *conn)
 	}
 	const char *bad = query_check(conn, (const char *const[]){"agent", "path", NULL});
 	if (bad) {
-		http_refuse(conn, "bad_request", bad);
+		http_refuse(conn, ERROR_bad_request, bad);
 		return;
 	}
 	const char *agent = query_get(conn, "agent", name, sizeof(name));
 	const char *prefix = query_get(conn, "path", path, sizeof(path));
 	const struct agent_entry *entry = agent_list_find(agent_host_list(agents), agent);
 	if (!entry) {
-		http_refuse(conn, "unknown_agent",
+		http_refuse(conn, ERROR_unknown_agent,
 			"this server has no agent of this name; GET /api/agents lists its agents");
 		return;
 	}

@@ -170,7 +170,7 @@ void http_get_events(struct conn *conn, struct session *session)
 		bad = "format must be html, markdown or both";
 	}
 	if (bad) {
-		http_refuse(conn, "bad_request", bad);
+		http_refuse(conn, ERROR_bad_request, bad);
 		return;
 	}
 	if (load_request_from_query(query_get(conn, "after_seq", after, sizeof(after)),
@@ -227,7 +227,7 @@ static int parse_events(struct conn *conn, struct json_spans *spans,
 	size_t most = conn->server->limits->batch_events;
 	if (json_spans_parse(conn->rx.data, conn->rx.len, spans, refusal) < 0) {
 		if (looks_like_lines(conn->rx.data, conn->rx.len)) {
-			refuse(refusal, "bad_json",
+			refuse(refusal, ERROR_bad_json,
 				"the body is not one JSON text; to send one event per line, use the content-type application/x-ndjson");
 		}
 		return -EINVAL;
@@ -235,7 +235,7 @@ static int parse_events(struct conn *conn, struct json_spans *spans,
 	bool is_array = spans->all->type == JSON_ARRAY;
 	size_t count = is_array ? json_span_array_size(spans->all) : 1;
 	if (!count) {
-		return refuse(refusal, "bad_request",
+		return refuse(refusal, ERROR_bad_request,
 			"the array is empty; it holds 1 to %zu events", most);
 	}
 	if (count > most) {
@@ -289,7 +289,7 @@ void http_post_snapshot(struct conn *conn, struct session *session)
 	size_t bad = SNAPSHOT_NO_INDEX;
 	const char *wrong = query_append(conn);
 	if (wrong) {
-		http_refuse(conn, "bad_request", wrong);
+		http_refuse(conn, ERROR_bad_request, wrong);
 		return;
 	}
 	if (!session && !conn->may_create) {
@@ -313,16 +313,16 @@ void http_post_events(struct conn *conn, struct session *session)
 {
 	const char *bad = query_append(conn);
 	if (bad) {
-		http_refuse(conn, "bad_request", bad);
+		http_refuse(conn, ERROR_bad_request, bad);
 	} else if (!session && !conn->may_create) {
 		http_refuse_no_session(conn);
 	} else if (http_is_stream(conn) && session && !room_in_session(conn->server, session)) {
-		http_refuse_limit(conn, 503, LIMIT_session_connections,
+		http_refuse_limit(conn, LIMIT_session_connections,
 			"too many connections are about this session; try again later");
 	} else if (http_is_stream(conn)) {
 		http_stream_begin(conn);
 	} else if (!conn->rx.len) {
-		http_refuse(conn, "bad_request",
+		http_refuse(conn, ERROR_bad_request,
 			"the request has no body; send one event, or an array of them, as JSON");
 	} else {
 		append_body(conn);

@@ -74,7 +74,7 @@ static const struct answer_ops metrics_ops = {.drop = metrics_drop};
 static void get_metrics(struct conn *conn)
 {
 	if (!conn->server->metrics) {
-		http_refuse(conn, "not_found", NOTHING_HERE);
+		http_refuse(conn, ERROR_not_found, NOTHING_HERE);
 		return;
 	}
 	if (!conn->kind.is_metrics && !http_may(conn, RIGHT_ADMINISTER)) {

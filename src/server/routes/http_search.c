@@ -247,7 +247,7 @@ static void end_search(struct search *search)
 	start_waiting(server);
 }
 
-static void refuse_search(struct search *search, const char *code, const char *message)
+static void refuse_search(struct search *search, enum error_code code, const char *message)
 {
 	struct conn *conn = search->answer.conn;
 	end_search(search);
@@ -286,7 +286,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		return;
 	}
 	if (is_there && status < 0 && !search->is_all) {
-		refuse_search(search, "storage_failed",
+		refuse_search(search, ERROR_storage_failed,
 			storage_text(session_log_storage(log), STORAGE_EVENTS));
 		return;
 	}
@@ -575,9 +575,9 @@ void http_search(struct conn *conn, struct session *session)
 	if (bad || strlen(q) > conn->server->limits->search_query_size) {
 		free_search(search);
 		if (bad) {
-			http_refuse(conn, "bad_request", bad);
+			http_refuse(conn, ERROR_bad_request, bad);
 		} else {
-			http_refuse_limit(conn, 413, LIMIT_search_query_size,
+			http_refuse_limit(conn, LIMIT_search_query_size,
 				"q is too long (search_query_size, see holdfast limits)");
 		}
 		return;

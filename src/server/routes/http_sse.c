@@ -68,7 +68,8 @@ void http_begin_sse(
 bool http_refuses_body_of_stream(struct conn *conn)
 {
 	if (conn->http->framing.body != HTTP_NO_BODY) {
-		http_refuse(conn, "bad_request", "a request for a stream of events has no body");
+		http_refuse(
+			conn, ERROR_bad_request, "a request for a stream of events has no body");
 		return true;
 	}
 	return false;

@@ -19,7 +19,7 @@ struct content_check {
 	size_t at; /* the block being checked */
 	uint64_t size; /* of the blobs before it */
 	bool is_over;
-	struct refusal refusal; /* code NULL: nothing wrong so far */
+	struct refusal refusal; /* code ERROR_NONE: nothing wrong so far */
 };
 
 void ws_content_drop(struct conn *conn)
@@ -50,7 +50,7 @@ static void take(struct content_check *check, const struct blob *blob)
 	check->size += blob->size;
 	if (strcmp(type, "resource") != 0 &&
 		(strncmp(blob->mime_type, type, len) != 0 || blob->mime_type[len] != '/')) {
-		refuse(&check->refusal, "bad_request",
+		refuse(&check->refusal, ERROR_bad_request,
 			"block %zu of content is not of the type %s, but %s", check->at + 1, type,
 			blob->mime_type);
 	} else if (check->size > most) {
@@ -75,10 +75,10 @@ static void handle_opened(void *arg, int fd, const struct blob *blob)
 		loop_close_file(check->conn->server->loop, fd);
 		take(check, blob);
 	} else if (fd == -ENOENT) {
-		refuse(&check->refusal, "unknown_blob",
+		refuse(&check->refusal, ERROR_unknown_blob,
 			"the session has no image or file %.64s; send it first", blob->name);
 	} else if (fd == -EBADMSG) {
-		refuse(&check->refusal, "blob_damaged", BLOB_DAMAGED);
+		refuse(&check->refusal, ERROR_blob_damaged, BLOB_DAMAGED);
 	} else {
 		refuse_storage(&check->refusal, conn_storage(check->conn), STORAGE_BLOB);
 	}
@@ -110,7 +110,7 @@ static bool agent_refuses(struct conn *conn, const json_t *content, struct refus
 	for (size_t i = 0; i < json_array_size(content); i++) {
 		const char *type = type_of(json_array_get(content, i));
 		if (!agent_host_takes(conn->server->agents, conn->session, type)) {
-			refuse(refusal, "unsupported_content",
+			refuse(refusal, ERROR_unsupported_content,
 				"the agent of this session does not take content of the type %s",
 				type);
 			return true;

@@ -329,7 +329,7 @@ static void open_stream(struct conn *conn)
 {
 	const char *bad = query_check(conn, (const char *const[]){NULL});
 	if (bad) {
-		http_refuse(conn, "bad_request", bad);
+		http_refuse(conn, ERROR_bad_request, bad);
 	} else if (!http_refuses_body_of_stream(conn)) {
 		http_begin_sse(conn, &feed_conn_ops, "", true);
 		ws_begin(conn);

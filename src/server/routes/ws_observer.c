@@ -99,10 +99,10 @@ static void handle_cancel(struct conn *conn, const struct request *request, stru
 {
 	uint64_t turn = request->cancel.turn;
 	if (turn && turn != session_turn(conn->session)) {
-		refuse(refusal, "not_prompting", "turn %llu is not running",
+		refuse(refusal, ERROR_not_prompting, "turn %llu is not running",
 			(unsigned long long)turn);
 	} else if (agent_host_cancel(conn->server->agents, conn->session) < 0) {
-		refuse(refusal, "not_prompting", "no turn of this session's agent is running");
+		refuse(refusal, ERROR_not_prompting, "no turn of this session's agent is running");
 	}
 }
 
@@ -240,7 +240,7 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 		} else if ((request.type == REQUEST_PERMISSION_ANSWER ||
 				   request.type == REQUEST_ELICITATION_ANSWER) &&
 			   !conn_sees_questions(conn)) {
-			refuse(&refusal, "forbidden",
+			refuse(&refusal, ERROR_forbidden,
 				"the token hides tools, and so the questions about them");
 			name_request(&request, &refusal.detail);
 			conn_send_refusal(conn, &refusal);
@@ -334,7 +334,7 @@ void http_open_sse(struct conn *conn)
 	struct load_request load = {0};
 	const char *bad = query_read_stream(conn, &config, &load);
 	if (bad) {
-		http_refuse(conn, "bad_request", bad);
+		http_refuse(conn, ERROR_bad_request, bad);
 		return;
 	}
 	if (http_refuses_body_of_stream(conn)) {

@@ -31,7 +31,7 @@ static void refuse_append(struct conn *conn, struct refusal *refusal, size_t ind
 		.index = index};
 	conn_break_order(conn, refusal->code);
 	conn_refuse_later(conn, refusal);
-	refusal->code = NULL; /* already sent */
+	refusal->code = ERROR_NONE; /* already sent */
 }
 
 static void handle_append(struct conn *conn, const struct request *request, struct refusal *refusal)
@@ -128,7 +128,7 @@ static void producer_open(struct conn *conn)
 		struct refusal refusal = {0};
 		refuse_role(conn, &refusal);
 		conn_send_refusal(conn, &refusal);
-		conn_close(conn, WS_CLOSE_POLICY, "forbidden");
+		conn_close_refused(conn, ERROR_forbidden);
 		return;
 	}
 	if (ws_refuse_absent(conn)) {

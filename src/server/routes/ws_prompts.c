@@ -45,7 +45,7 @@ int conn_check_agent(const struct conn *conn, struct refusal *refusal)
 	const struct agent_host *agents = conn->server->agents;
 	return agent_host_agent(agents, conn->session)
 		       ? 0
-		       : refuse(refusal, "no_agent", "%s", agent_host_lack(agents));
+		       : refuse(refusal, ERROR_no_agent, "%s", agent_host_lack(agents));
 }
 
 int conn_apply_setting(struct conn *conn, const struct request *request, struct refusal *refusal)
@@ -60,7 +60,7 @@ int conn_apply_setting(struct conn *conn, const struct request *request, struct 
 			"too many agents are running; log in again when one has stopped");
 	}
 	if (agent_host_set(agents, conn->session, request, &author) < 0) {
-		return refuse(refusal, "queue_full",
+		return refuse(refusal, ERROR_queue_full,
 			"the agent has not answered the previous setting yet");
 	}
 	return 0;
@@ -167,7 +167,7 @@ static void handle_change(struct conn *conn, const struct request *request, stru
 		return;
 	}
 	if (!conn_may_change(conn, conn->session, request->prompt.prompt_id)) {
-		refuse(refusal, "forbidden", "this prompt was sent by somebody else");
+		refuse(refusal, ERROR_forbidden, "this prompt was sent by somebody else");
 		return;
 	}
 	int r = edits ? intake_edit_prompt(conn->session, request, &had, refusal)

@@ -52,19 +52,21 @@ static bool check_handshake(struct conn *conn, char key[25])
 	char version[8];
 	if (conn->http->method != HTTP_GET || conn->http->head->is_http_1_0 ||
 		conn->http->framing.body != HTTP_NO_BODY) {
-		http_refuse(conn, "bad_request",
+		http_refuse(conn, ERROR_bad_request,
 			"a WebSocket is opened with GET, HTTP/1.1 and no body");
 		return false;
 	}
 	if (!http_head_copy(conn->http->head, "sec-websocket-version", version, sizeof(version)) ||
 		strcmp(version, "13") != 0) {
 		http_refuse_with(conn, 426, "upgrade: websocket\r\nsec-websocket-version: 13\r\n",
-			"bad_request", "this server speaks version 13 of the WebSocket protocol");
+			ERROR_bad_request,
+			"this server speaks version 13 of the WebSocket protocol");
 		return false;
 	}
 	if (!http_head_copy(conn->http->head, "sec-websocket-key", key, 25) ||
 		!is_key(key, strlen(key))) {
-		http_refuse(conn, "bad_request", "the Sec-WebSocket-Key is not 16 bytes in base64");
+		http_refuse(
+			conn, ERROR_bad_request, "the Sec-WebSocket-Key is not 16 bytes in base64");
 		return false;
 	}
 	return true;
@@ -140,11 +142,11 @@ void ws_upgrade(struct conn *conn)
 		return;
 	}
 	if (!ops) {
-		http_refuse(conn, "not_found", "there is no WebSocket at this address");
+		http_refuse(conn, ERROR_not_found, "there is no WebSocket at this address");
 		return;
 	}
 	if (!server_may(conn->server->life, MAY_SERVE)) {
-		http_refuse(conn, "shutting_down", SHUTTING_DOWN);
+		http_refuse(conn, ERROR_shutting_down, SHUTTING_DOWN);
 		return;
 	}
 	if (route->flags & ROUTE_SESSION) {
@@ -196,8 +198,9 @@ void ws_upgrade(struct conn *conn)
 
 void ws_say_not_found(struct conn *conn)
 {
-	conn_send_frame(conn, frame_session_gone(conn->session_id, "not_found"));
-	conn_close(conn, 4404, "not_found");
+	conn_send_frame(
+		conn, frame_session_gone(conn->session_id, error_code_text(ERROR_not_found)));
+	conn_close_refused(conn, ERROR_not_found);
 }
 
 void ws_begin(struct conn *conn)
@@ -213,8 +216,8 @@ void ws_begin(struct conn *conn)
 bool conn_check_query(struct conn *conn)
 {
 	if (conn->ws->refused) {
-		conn_send_error(conn, "bad_request", conn->ws->refused);
-		conn_close(conn, WS_CLOSE_POLICY, "bad_request");
+		conn_send_error(conn, ERROR_bad_request, conn->ws->refused);
+		conn_close_refused(conn, ERROR_bad_request);
 	}
 	return !conn->ws->refused;
 }
@@ -227,9 +230,9 @@ struct session *conn_find_session(struct conn *conn)
 		return NULL;
 	}
 	if (session && !session_is_there(session)) { /* its creation is not durable yet */
-		conn_send_error(conn, "storage_failed",
+		conn_send_error(conn, ERROR_storage_failed,
 			"the session is not stored yet; try again in a moment");
-		conn_close(conn, 1011, "storage_failed");
+		conn_close_refused(conn, ERROR_storage_failed);
 		return NULL;
 	}
 	bool is_nowhere = conn->ws->is_nowhere ||

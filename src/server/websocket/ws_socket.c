@@ -269,12 +269,22 @@ void conn_close(struct conn *conn, unsigned code, const char *reason)
 	send_close(conn);
 }
 
+void conn_close_refused(struct conn *conn, enum error_code code)
+{
+	conn_close(conn, error_code_close(code), error_code_text(code));
+}
+
 /** Closes because the peer broke the protocol; nothing after that can be parsed. */
 static void fail(struct conn *conn, unsigned code, const char *reason)
 {
 	conn->ws->is_deaf = true;
 	conn_keep_nothing(conn);
 	conn_close(conn, code, reason);
+}
+
+static void fail_refused(struct conn *conn, enum error_code code)
+{
+	fail(conn, error_code_close(code), error_code_text(code));
 }
 
 /** Handles the peer's close frame: answers it, unless it is the answer to ours. */
@@ -350,7 +360,7 @@ static void take_control(struct conn *conn, const struct ws_piece *piece)
 static void refuse_binary(struct conn *conn)
 {
 	struct refusal refusal = {.request = ""};
-	refuse(&refusal, "bad_request", "frames are text, not binary");
+	refuse(&refusal, ERROR_bad_request, "frames are text, not binary");
 	conn_send_refusal(conn, &refusal);
 }
 
@@ -434,7 +444,7 @@ static void refuse_busy(struct conn *conn)
 	refuse_limit(&refusal, LIMIT_receive_size,
 		"too many large messages are being received; send it again in a moment");
 	conn_send_refusal(conn, &refusal);
-	fail(conn, WS_CLOSE_TRY_LATER, "server_busy");
+	fail_refused(conn, ERROR_server_busy);
 }
 
 static void take_data(struct conn *conn, const struct ws_piece *piece)
@@ -465,7 +475,7 @@ static void refuse_frame(struct conn *conn, int error, size_t max)
 		refuse_limit(&refusal, takes_bodies(conn) ? LIMIT_body_size : LIMIT_frame_size,
 			"a frame may have at most %zu bytes", max);
 		conn_send_refusal(conn, &refusal);
-		fail(conn, WS_CLOSE_TOO_LARGE, "too_large");
+		fail_refused(conn, ERROR_too_large);
 	} else {
 		fail(conn, WS_CLOSE_PROTOCOL_ERROR, "not a WebSocket frame (RFC 6455)");
 	}
