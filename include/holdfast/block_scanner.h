@@ -1,6 +1,6 @@
 /*
  * Finds where the top-level blocks of a markdown text begin and end while the text is still coming
- * in. Follows CommonMark 0.31 and the table extension of GFM as cmark-gfm reads them. Pure: bytes
+ * in. Follows CommonMark and the table extension of GFM, as cmark-gfm reads both. Pure: bytes
  * in, positions out; no clock, no callback, linear time.
  *
  * The positions depend on the text alone, never on how it was cut into calls. Only how early a

@@ -166,6 +166,9 @@ test('what a wing\'s README names is there: files, folders and functions', () =>
 		const quoted = [...read(`src/${wing}/README.md`).matchAll(/`([^`\n]+)`/g)].map(([, name]) => name);
 		const paths = quoted.filter((name) => /^[\w./-]+(?:\/|\.[ch])$/.test(name) && !name.startsWith('/'));
 		wrong.push(...paths.filter((path) => !places(wing).some((place) => existsSync(join(root, place, path))) && !names.has(path)).map((path) => `src/${wing}/README.md: ${path}`));
+		const rows = [...read(`src/${wing}/README.md`).matchAll(/^\|.*/gm)].flatMap(([row]) => [...row.matchAll(/`([\w-]+\.[ch])`/g)].map(([, name]) => name));
+		const own = new Set(filesIn([`src/${wing}`], ['.c', '.h']).map((file) => basename(file)));
+		wrong.push(...rows.filter((name) => !own.has(name)).map((name) => `src/${wing}/README.md lists ${name}, which is in another wing`));
 		const functions = quoted.map((name) => /^(\w+)\(\)$/.exec(name)?.[1]).filter(Boolean);
 		wrong.push(...functions.filter((name) => !new RegExp(`\\b${name}\\(`).test(sources)).map((name) => `src/${wing}/README.md: ${name}()`));
 	}
