@@ -25,8 +25,8 @@ const CHANGES = {
 		['src/core/wire/event_shown.c', '\tcase EVENT_PLAN:\n', '\tcase EVENT_MADE_UP:\n'],
 		['src/core/wire/input_event.c', '\t[EVENT_PLAN] = {{"entries", \'a\', true}},\n', '\t[EVENT_MADE_UP] = {{"word", \'s\', true}},\n'],
 	],
-	'A limit': [['include/holdfast/limits.h', /#define LIMITS_TABLE\(LIMIT\)\s*\\\n/, '\tLIMIT(size_t, made_up, COUNT, 7, 1, 9, "made_up", "things that are made up") \\\n']],
-	'An error code': [['include/holdfast/error_codes.h', /#define ERROR_CODES\(CODE, PASSING\)\s*\\\n/, '\tCODE("made_up", 418) \\\n']],
+	'A limit': [['include/holdfast/limits.h', /#define LIMITS_TABLE\(LIMIT\)\s*\\\n/, '\tLIMIT(size_t, made_up, COUNT, 7, 1, 9, REFUSES(made_up), "things that are made up") \\\n']],
+	'An error code': [['include/holdfast/error_codes.h', /#define ERROR_CODES\(CODE, PASSING\)\s*\\\n/, '\tCODE(made_up, 418, 0) \\\n']],
 	'A metric': [['include/holdfast/metrics.h', /#define METRICS_TABLE\(METRIC\)\s*\\\n/, '\tMETRIC(MADE_UP, counter, "made_up_total", "", "Things that were made up") \\\n']],
 	'An HTTP address': [[ROUTES, 'const struct route session_routes[] = {\n', '\t{"/api/made-up", "GET", .serve = get_health},\n']],
 };
@@ -72,7 +72,7 @@ int main(void)
 	append("{\\"type\\":\\"made_up\\",\\"data\\":{\\"word\\":\\"x\\"}}");
 	append("{\\"type\\":\\"made_up\\",\\"data\\":{}}");
 	printf("hidden with tools: %d\\n", event_view_hides(&(struct event_view){.type = EVENT_MADE_UP}) == HIDE_TOOLS);
-	printf("status %u\\n", error_code_status("made_up"));
+	printf("status %u\\n", error_code_status(ERROR_made_up));
 	for (const struct route *route = session_routes; route->path; route++) {
 		if (strcmp(route->path, "/api/made-up") == 0) {
 			puts("routed");
