@@ -182,4 +182,16 @@ struct path_part {
 /* Most parts of a pattern that are kept. */
 #define ROUTE_PARTS 2
 
+/* --- doors --- */
+
+/** What the server is given of a door. */
+struct door {
+	const struct route *routes; /* searched in this order, up to a row without a path */
+	void *state; /* http_door_state() of its requests; NULL: none */
+	/** Sets the gauges that are read on request. May be NULL. */
+	void (*set_gauges)(void *state);
+	/** How many streams, or the like, it has and cannot read. May be NULL: none. */
+	size_t (*count_damaged)(const void *state);
+};
+
 #endif

@@ -222,5 +222,11 @@ json_t *json_parse(
 	const char *text, size_t len, struct json_numbers *numbers, struct refusal *refusal);
 /** Like json_parse(), but into spans instead of a tree. Returns 0 or -EINVAL. */
 int json_spans_parse(const char *text, size_t len, struct json_spans *ret, struct refusal *refusal);
+/**
+ * Checks the content blocks of a prompt, its images and files (NULL: there are none), and sets
+ * ret->prompt.content.
+ */
+int request_take_blocks(
+	json_t *content, const struct limits *limits, struct request *ret, struct refusal *refusal);
 
 #endif

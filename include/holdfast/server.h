@@ -13,9 +13,8 @@
 #include "holdfast/session.h"
 #include "holdfast/turns.h"
 
+struct door;
 struct placement_ops;
-struct push;
-struct raw_store;
 struct server;
 
 enum listen_scheme {
@@ -81,8 +80,8 @@ struct server_config {
 	const struct placement_ops *placement;
 	struct agent_host *agents;
 	struct access *access; /* NULL: no authentication */
-	struct push *push; /* NULL: no push messages */
-	struct raw_store *raw; /* NULL: raw streams are off */
+	/** Searched in this order, up to one without routes; must outlive the server. */
+	const struct door *doors;
 	struct turns *turns; /* limits the loop time of pages; NULL: no limit */
 	struct metrics *metrics; /* NULL: nothing is counted, and there is no /metrics */
 };

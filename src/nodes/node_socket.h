@@ -5,25 +5,7 @@
 #ifndef HOLDFAST_NODE_SOCKET_H
 #define HOLDFAST_NODE_SOCKET_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-struct server;
-struct node_socket;
-
-struct node_socket_ops {
-	/** The other node has accepted the WebSocket. */
-	void (*opened)(void *owner);
-	/** A complete message, valid during the call. */
-	void (*message)(void *owner, const char *text, size_t len);
-	/** The socket is no longer choked. */
-	void (*writable)(void *owner);
-	/**
-	 * The socket has ended, and is freed after the call. The code and reason are the other
-	 * node's, or 1001 `owner gone` if it was lost.
-	 */
-	void (*closed)(void *owner, unsigned code, const char *reason);
-};
+#include "holdfast/placement.h"
 
 struct node_socket_config {
 	const char *address; /* HOST:PORT */

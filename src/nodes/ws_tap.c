@@ -4,7 +4,7 @@
  * viewers (ws_viewer.c) and their requests come up.
  */
 #include "node_internal.h"
-#include "server/relay/routes.h"
+#include "holdfast/door_tap.h"
 #include "server/websocket/ws_internal.h"
 
 #include "mirror.h"
@@ -213,8 +213,10 @@ const struct conn_ops tap_conn_ops = {
 	.is_free = true,
 };
 
-const struct route tap_routes[] = {
+static const struct route routes[] = {
 	{"/api/sessions/{id}/ws", "", .flags = ROUTE_NODES | ROUTE_SESSION | ROUTE_CHECKED,
 		.socket = &tap_conn_ops, .protocol = MIRROR_PROTOCOL},
 	{0},
 };
+
+const struct door door_tap = {.routes = routes};

@@ -4,7 +4,7 @@
 
 #include "holdfast/server.h"
 
-#include "holdfast/door.h"
+#include "holdfast/websocket.h"
 #include "server/listen/listen.h"
 #include "server/access/login_cookie.h"
 #include "server/listen/peer.h"
@@ -44,16 +44,6 @@ enum conn_phase {
 	PHASE_LINGER, /* everything is sent; the peer has time to read it, input is dropped */
 };
 
-/** Why a request or socket is not authenticated. */
-enum denial {
-	DENIED_NOTHING,
-	DENIED_NO_TOKEN,
-	DENIED_WRONG,
-	DENIED_EXPIRED,
-	DENIED_REVOKED,
-	DENIED_TOO_MANY, /* too many wrong tokens from this address */
-};
-
 /** What conn.deadline_ms limits. */
 enum conn_deadline {
 	DEADLINE_NONE,
@@ -71,6 +61,7 @@ struct http_exchange {
 	enum http_method method;
 	char *path; /* decoded; NULL: none */
 	const struct route *route; /* that of the path; never NULL (route.c) */
+	const struct door *door; /* that has the route; NULL: none */
 	struct path_part parts[ROUTE_PARTS]; /* what the route's pattern matched in it */
 	bool leads_nowhere; /* the path has ".", ".." or an escaped slash, and so names nothing */
 	size_t in_scanned; /* bytes of conn.in searched for the end of the head */
@@ -191,8 +182,7 @@ struct server {
 	struct agent_host *agents;
 	struct metrics *metrics; /* NULL: nothing is counted */
 	struct access *access; /* NULL: no authentication (--auth off) */
-	struct push *push; /* NULL: none */
-	struct raw_store *raw; /* NULL: raw streams are off */
+	const struct door *doors; /* up to one without routes */
 	struct grant *everyone; /* an administrator's, used without `access` and for unix sockets */
 	struct list denied; /* connections with a wrong token, refused after a delay */
 	uv_timer_t *deny_timer;
@@ -237,42 +227,12 @@ struct server {
 	char *highlight_dir; /* NULL: none */
 };
 
-/** An answer that is sent once the session's input is durable. */
-struct conn_wait {
-	struct durable_wait wait; /* first */
-	struct list link;
-	struct conn *conn;
-	void (*answer)(struct conn_wait *wait, int status);
-	uint64_t seq;
-	bool duplicate;
-	char *text; /* prompt_id, request_id, ref, … */
-	struct append_ack *acks;
-	size_t ack_count;
-	struct snapshot_counts *counts; /* of a snapshot; NULL: not a snapshot */
-	struct refusal *refusal; /* see refuse_later.c; NULL: not a refusal */
-	bool is_append; /* its duration is measured */
-	bool is_ordered; /* for an event or prompt: if it is not stored, conn_break_order() follows */
-	uint64_t begun_ns;
-};
-
-/**
- * Creates a wait for the session's newest input. `answer` is called once, with the status of a
- * durable_wait, unless the connection is destroyed first.
- */
-struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
-	void (*answer)(struct conn_wait *wait, int status));
-
 /** The same for an append to conn->session, whose duration is measured. */
 struct conn_wait *conn_wait_append(
 	struct conn *conn, void (*answer)(struct conn_wait *wait, int status));
 
 /** Frees a wait without calling `answer`. */
 void conn_wait_free(struct conn_wait *wait);
-/**
- * Notes that input was refused. If the same may be taken later, no input behind it is taken, and
- * the socket is closed as soon as everything in front of it is answered. Does nothing for HTTP.
- */
-void conn_break_order(struct conn *conn, enum error_code code);
 /** Refuses input that came behind such a refusal. Returns 0 or -EINVAL. */
 int conn_check_order(struct conn *conn, struct refusal *refusal);
 /**
@@ -288,36 +248,15 @@ struct conn *conn_new(struct server *server);
 void conn_stop_waiting(struct conn *conn);
 /** Creates a connection for `fd` and takes ownership of it. It lives until its socket is closed. */
 void conn_create(struct server *server, int fd, const struct listen_kind *kind);
-/** Binds the connection to the session, which is held until conn_drop_session(). */
-void conn_hold_session(struct conn *conn, struct session *session);
-void conn_drop_session(struct conn *conn);
-/**
- * Whether a request has to wait for the session's names to be loaded: then the connection is
- * parked, and takes the request again later. `text` is a WebSocket's message.
- */
-bool conn_waits_for_names(struct conn *conn, struct session *session, const char *text, size_t len);
-/**
- * Stops reading until conn_unpark(), which handles this message again: a WebSocket's, or (without
- * `text`) the HTTP request.
- */
-void conn_park(struct conn *conn, const char *text, size_t len);
-void conn_unpark(struct conn *conn);
-/** Schedules conn_end_tick() for the end of the tick. */
-void conn_at_end_of_tick(struct conn *conn);
 void conn_end_tick(struct conn *conn);
 /** Sends raw bytes; the connection is killed if that fails. */
 void conn_put(struct conn *conn, const void *bytes, size_t len);
-/** The same at the end of the tick, batched with other connections: see sock_write_later(). */
-void conn_put_later(
-	struct conn *conn, const void *bytes, size_t len, void (*done)(void *arg), void *arg);
 /** Closes the socket at the end of the tick, without sending anything more. */
 void conn_kill(struct conn *conn);
 /** Sends FIN after what was written. If the socket is choked, call it again when it is writable. */
 void conn_send_fin(struct conn *conn);
 /** The connection is no longer slowed or parked: handles the input received meanwhile. */
 void conn_resume(struct conn *conn);
-/** Pauses or resumes reading from the peer, as the connection's state demands. */
-void conn_update_flow(struct conn *conn);
 /** Sets what is due in `ms`, replacing the previous deadline. DEADLINE_NONE: nothing. */
 void conn_set_deadline(struct conn *conn, enum conn_deadline deadline, int64_t ms);
 /* Bytes of an incomplete message that a connection may always keep, whatever the others keep. */
@@ -350,15 +289,8 @@ void room_give_back(struct conn *conn);
 bool room_for_client(struct conn *conn);
 /** Marks the connection half open: the peer has yet to send a request or token; and its end. */
 void room_note_half_open(struct conn *conn);
-void room_note_known(struct conn *conn);
-/** Whether the session has room for one more connection. */
-bool room_in_session(const struct server *server, const struct session *session);
-/** The same for a WebSocket, which is refused and closed if not. */
-bool ws_room_in_session(struct conn *conn, const struct session *session);
 
 /* sending.c */
-/** Counts again what is kept for the connection; cuts connections off if the limit is exceeded. */
-void sending_count(struct conn *conn);
 /** The connection is being destroyed: counts nothing for it any more. */
 void sending_forget(struct conn *conn);
 
@@ -377,13 +309,6 @@ void ws_prepare(void);
 bool ws_is_asked_for(const struct http_head *head);
 /** Answers the upgrade request: the connection becomes a WebSocket, or is refused. */
 void ws_upgrade(struct conn *conn);
-/** Returns false, after refusing and closing the socket, if its query was invalid. */
-bool conn_check_query(struct conn *conn);
-/**
- * The session in the socket's path. Returns NULL, after refusing and closing the socket, if that
- * has none or the query was invalid.
- */
-struct session *conn_find_session(struct conn *conn);
 
 /** Sets a random client id, used until the client gives its own. */
 void ws_make_client_id(struct conn *conn);
@@ -397,7 +322,6 @@ void ws_say_not_found(struct conn *conn);
 size_t ws_receive(struct conn *conn, char *bytes, size_t len);
 /** Whether a frame or message is incomplete. */
 bool ws_is_unfinished(const struct conn *conn);
-bool conn_is_writable(struct conn *conn);
 /** Writes a frame at the end of the tick, in order with everything else that is written. */
 void conn_write(struct conn *conn, struct frame *frame);
 /** Writes or queues a frame, up to limits->outbox_frames. Takes the reference. */
@@ -408,10 +332,6 @@ void conn_flush(struct conn *conn);
 void ws_finish(struct conn *conn);
 /** Makes the metrics show all codes with which sockets are closed, with 0. Accepts NULL. */
 void ws_show_closes(struct metrics *metrics);
-/** Starts the closing handshake. `code` 0: a close frame without a code. */
-void conn_close(struct conn *conn, unsigned code, const char *reason);
-/** conn_close() with the close code of an error code, which is the reason. */
-void conn_close_refused(struct conn *conn, enum error_code code);
 /** The socket takes more. */
 void ws_writable(struct conn *conn);
 /** Sends a ping. */
@@ -420,19 +340,12 @@ void ws_ping(struct conn *conn);
 /* sse_stream.c */
 /** Begins the bytes of a stream, behind the head of its answer. */
 void sse_begin(struct conn *conn, bool packs, bool is_chunked);
-/** Sends a WebSocket's frame as an event. */
-void sse_write(struct conn *conn, struct frame *frame);
 /* What sse_spread() adds at most (ms). */
 #define SSE_SPREAD_MS 500
 /** A delay of at least `ms`, at random, so that clients do not come back all at once. */
 int64_t sse_spread(int64_t ms);
 /** Tells the client to wait sse_spread(ms) before it reconnects. */
 void sse_say_retry(struct conn *conn, int64_t ms);
-/**
- * conn_ops.tell of streams of another protocol: drops a frame that is meant for every socket, such
- * as `draining`.
- */
-void sse_drop_frame(struct conn *conn, struct frame *frame);
 /** Ends the stream in order. */
 void sse_end(struct conn *conn);
 /** Sends a comment when one is due, and closes the connection of a dead peer. Once a second. */
@@ -442,10 +355,6 @@ void sse_sweep(struct conn *conn);
 extern const struct conn_ops observer_conn_ops;
 extern const struct conn_ops producer_conn_ops;
 extern const struct conn_ops feed_conn_ops;
-/* the AI SDK's (ai.c, ai_response.c) */
-extern const struct conn_ops ai_conn_ops;
-/* editors' (editor.c, editor_session.c) */
-extern const struct conn_ops editor_conn_ops;
 
 /* client.c */
 /** Finds the sender of a request: sets conn.client and conn.is_https. */
@@ -490,20 +399,8 @@ void ws_take_token(struct conn *conn, const struct request *request);
 void ws_confirm_token(struct conn *conn);
 /** Appends when the grant expires, in ms since 1970, or `null`. */
 void append_expiry(struct buffer *out, const struct grant *grant);
-/** Who acts on a WebSocket, for the log. Valid as long as the connection does not change. */
-struct author conn_author(const struct conn *conn);
-bool conn_may(const struct conn *conn, enum right right);
-bool conn_sees(const struct conn *conn, const char *id);
-/** What its token hides: see hide.h. */
-unsigned conn_hides(const struct conn *conn);
-/** conn_sees(), for a list. */
-struct session_filter conn_filter(const struct conn *conn);
-/** Whether its token shows permission requests; needed to answer one. */
-bool conn_sees_questions(const struct conn *conn);
 /** Whether it sees the session in its path; always true for feeds and editors. */
 bool conn_sees_session(const struct conn *conn);
-/** refuse() with forbidden. */
-int refuse_role(const struct conn *conn, struct refusal *refusal);
 /** Ends the connection if its token has expired or was revoked. */
 void conn_check_grant(struct conn *conn);
 
@@ -525,7 +422,6 @@ int conn_append_snapshot(struct conn *conn, const json_t *data, struct snapshot_
 void conn_wait_take_snapshot(struct conn_wait *wait, const struct snapshot_result *result);
 
 /* refuse_later.c */
-enum storage_kind conn_storage(const struct conn *conn);
 /** Refuses a request once what it rests on is durable; else with storage_failed, same detail. */
 void conn_refuse_later(struct conn *conn, const struct refusal *refusal);
 /** Refuses with storage_failed, now. `status` is that of a durable_wait; `id` may be NULL. */
@@ -533,13 +429,8 @@ void conn_refuse_storage(
 	struct conn *conn, const char *request, enum error_about about, const char *id, int status);
 
 /* absent.c */
-/** Whether a session exists that is not served; `refusal` says why. */
-bool conn_session_is_absent(
-	const struct conn *conn, const char *id, size_t len, struct refusal *refusal);
 /** Deletes the damaged session of the request and answers. Returns false if it is not damaged. */
 bool http_delete_damaged(struct conn *conn);
-/** If the session exists but is not served, refuses and closes the socket and returns true. */
-bool ws_refuse_absent(struct conn *conn);
 
 /* ws_feed.c */
 void feed_flush(struct server *server);

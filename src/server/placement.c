@@ -1,4 +1,4 @@
-#include "holdfast/placement.h"
+#include "placement_internal.h"
 
 #include "server/http/http_internal.h"
 
@@ -85,6 +85,11 @@ bool placement_seek_new(struct conn *conn, const char *id)
 bool placement_seek_socket(struct conn *conn)
 {
 	return ops_of(conn) && ops_of(conn)->seek_socket(conn);
+}
+
+const struct placement_sockets *placement_sockets(const struct conn *conn)
+{
+	return ops_of(conn) ? ops_of(conn)->sockets : NULL;
 }
 
 /* --- sessions of other nodes that are watched here --- */

@@ -3,7 +3,7 @@
  * sessions that change or move, and draining.
  */
 #include "server/http/http_internal.h"
-#include "holdfast/placement.h"
+#include "placement_internal.h"
 
 #include "holdfast/deflate.h"
 #include "holdfast/diag.h"
@@ -93,8 +93,7 @@ static struct server *server_new(const struct server_config *config)
 	server->sessions = config->sessions;
 	server->agents = config->agents;
 	server->access = config->access;
-	server->push = config->push;
-	server->raw = config->raw;
+	server->doors = config->doors;
 	server->metrics = config->metrics;
 	ws_show_closes(config->metrics);
 	server->trust = config->trust;

@@ -1,10 +1,12 @@
 /*
  * A server without the files for several nodes. That this program links is the first test: it has
  * every object of the core and of the server but those, so nothing there calls up to them. Only the
- * relay and the table of routes name them; both are left out here too.
+ * relay and its table of doors name them; both are left out here too.
  */
-#include "server/http/http_internal.h"
-#include "server/relay/routes.h"
+#include "holdfast/door_acp.h"
+#include "holdfast/door_ai.h"
+#include "holdfast/door_streams.h"
+#include "server/routes/routes.h"
 
 #include "holdfast/access.h"
 #include "holdfast/agent_host.h"
@@ -24,14 +26,6 @@
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
-static const struct route file_routes[] = {
-	{"/{file...}", "GET", .flags = ROUTE_OPEN, .serve = http_get_file},
-	{0},
-};
-
-const struct route *const all_routes[] = {session_routes, observer_routes, producer_routes,
-	feed_routes, ai_routes, editor_routes, ds_routes, raw_routes, file_routes, NULL};
-
 struct rig {
 	struct server_life life;
 	uv_loop_t loop;
@@ -39,6 +33,7 @@ struct rig {
 	struct agent_host *agents;
 	struct session_table *sessions;
 	struct server *server;
+	struct door doors[9];
 	char dir[64];
 };
 
@@ -103,6 +98,11 @@ static void open_rig(struct rig *rig)
 						    .owner = rig},
 				 &rig->sessions, &why),
 		0);
+	memcpy(rig->doors,
+		(struct door[9]){{.routes = session_routes}, {.routes = observer_routes},
+			{.routes = producer_routes}, {.routes = feed_routes}, door_ai, door_acp,
+			door_ds, {.routes = file_routes}},
+		sizeof(rig->doors));
 	rig->server = server_create(&(struct server_config){.life = &rig->life,
 					    .loop = &rig->loop,
 					    .limits = limits_default(),
@@ -110,6 +110,7 @@ static void open_rig(struct rig *rig)
 					    .listen = &listen,
 					    .listen_count = 1,
 					    .trust = &trust,
+					    .doors = rig->doors,
 					    .sessions = rig->sessions,
 					    .agents = rig->agents},
 		&why);

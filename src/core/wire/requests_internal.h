@@ -27,8 +27,5 @@ int request_parse_presence(const json_t *data, struct request *ret, struct refus
 /** Checks the images and files of a prompt (there may be none) and sets ret->prompt.content. */
 int request_take_content(const json_t *data, const struct limits *limits, struct request *ret,
 	struct refusal *refusal);
-/** The same for the list itself; NULL: there are none. */
-int request_take_blocks(
-	json_t *content, const struct limits *limits, struct request *ret, struct refusal *refusal);
 
 #endif

@@ -5,9 +5,9 @@
  */
 #include "editor_internal.h"
 
-#include "server/http/http_internal.h"
-#include "server/relay/routes.h"
-#include "server/websocket/ws_internal.h"
+#include "holdfast/http_exchange.h"
+#include "holdfast/door_acp.h"
+#include "holdfast/websocket.h"
 
 #include "holdfast/json_lines.h"
 #include "holdfast/session_list.h"
@@ -25,7 +25,7 @@
  */
 static bool is_too_slow(const struct conn *conn)
 {
-	return conn->sock.kept > conn->server->limits->outbox_size;
+	return conn_kept(conn) > conn_limits(conn)->outbox_size;
 }
 
 struct frame *editor_make_wire(struct buffer *out)
@@ -53,12 +53,12 @@ static void handle_sent(void *frame)
 
 void editor_send_wire(struct conn *conn, struct frame *wire)
 {
-	if (!frame_len(wire) || conn->is_closing) {
+	if (!frame_len(wire) || conn_is_closing(conn)) {
 		return;
 	}
 	conn_put_later(conn, frame_text(wire), frame_len(wire), handle_sent, frame_ref(wire));
 	if (is_too_slow(conn)) {
-		metrics_limit(conn->server->metrics, LIMIT_outbox_size);
+		metrics_limit(conn_metrics(conn), LIMIT_outbox_size);
 		conn_close(conn, WS_CLOSE_POLICY, "too many requests without reading the answers");
 	}
 }
@@ -80,7 +80,7 @@ void editor_result(struct conn *conn, const char *id, const char *result, size_t
 void editor_refuse(struct conn *conn, const char *id, bool must_tell, const struct refusal *refusal)
 {
 	struct buffer out = {0};
-	metrics_refused(conn->server->metrics, refusal->code, refusal->limit);
+	metrics_refused(conn_metrics(conn), refusal->code, refusal->limit);
 	if (id || must_tell) {
 		editor_put_error(&out, id ? id : "null", refusal->code, refusal->message);
 	}
@@ -116,7 +116,7 @@ static void take_initialize(struct conn *conn, const struct editor_request *requ
 		"\"},\"agentCapabilities\":{\"loadSession\":true,\"promptCapabilities\":{\"image\":false,\"audio\":false,\"embeddedContext\":false},"
 		"\"mcpCapabilities\":{\"http\":false,\"sse\":false},\"sessionCapabilities\":{\"list\":{},\"resume\":{},\"close\":{}%s}},"
 		"\"authMethods\":[],\"_meta\":{\"holdfast\":{\"role\":\"%s\"}}}",
-		deletes ? ",\"delete\":{}" : "", role_name(conn->grant->role));
+		deletes ? ",\"delete\":{}" : "", role_name(conn_grant(conn)->role));
 	editor_result(conn, request->id, out.data, out.len);
 	buffer_finish(&out);
 }
@@ -137,7 +137,7 @@ static void put_time(struct buffer *out, int64_t ms)
 static const char *cwd_of(const struct conn *conn, const struct session_object *object)
 {
 	const struct agent_entry *entry =
-		agent_list_find(agent_host_list(conn->server->agents), object->agent);
+		agent_list_find(agent_host_list(conn_agents(conn)), object->agent);
 	return object->cwd ? object->cwd : entry ? entry->roots[0] : "/";
 }
 
@@ -162,7 +162,7 @@ static void put_session(
 static int take_list(
 	struct conn *conn, const struct editor_request *request, struct refusal *refusal)
 {
-	const struct limits *limits = conn->server->limits;
+	const struct limits *limits = conn_limits(conn);
 	struct session_cursor cursor = {0};
 	struct session_filter filter = conn_filter(conn);
 	struct session_page page;
@@ -172,8 +172,8 @@ static int take_list(
 		return refuse(refusal, ERROR_bad_request,
 			"cursor must be the nextCursor of an earlier answer");
 	}
-	session_list_page(conn->server->sessions, SESSIONS_BY_CHANGE, &cursor, &filter,
-		limits->list_max, &page);
+	session_list_page(
+		conn_sessions(conn), SESSIONS_BY_CHANGE, &cursor, &filter, limits->list_max, &page);
 	buffer_append_str(&out, "{\"sessions\":[");
 	for (i = 0; i < page.count && out.len < limits->page_size; i++) {
 		const struct session_object *object = &page.objects[i];
@@ -205,8 +205,8 @@ static void handle_made(struct conn_wait *wait, int status)
 	size_t len = strcspn(wait->text, " ");
 	struct editor_request request = {.method = EDITOR_NEW, .id = wait->text + len + 1};
 	struct refusal refusal = {0};
-	struct session *session = session_table_get(conn->server->sessions, wait->text, len);
-	if (!editor_of(conn) || conn->is_closing) {
+	struct session *session = session_table_get(conn_sessions(conn), wait->text, len);
+	if (!editor_of(conn) || conn_is_closing(conn)) {
 		return;
 	}
 	if (status < 0 || !session) {
@@ -257,7 +257,7 @@ static int take_new(struct conn *conn, const struct editor_request *request, con
 	size_t len, struct refusal *refusal)
 {
 	struct editor_door *door = editor_of(conn);
-	struct agent_host *agents = conn->server->agents;
+	struct agent_host *agents = conn_agents(conn);
 	const struct agent_entry *entry =
 		agent_list_find(agent_host_list(agents), request->make.agent);
 	struct session *session;
@@ -300,13 +300,13 @@ static int take_new(struct conn *conn, const struct editor_request *request, con
 /** Finds a session; those that the token may not see do not exist. */
 static struct session *find_session(struct conn *conn, const char *id, struct refusal *refusal)
 {
-	struct session_table *sessions = conn->server->sessions;
+	struct session_table *sessions = conn_sessions(conn);
 	struct session *session =
 		conn_sees(conn, id) ? session_table_get(sessions, id, strlen(id)) : NULL;
 	if (conn_sees(conn, id) && conn_session_is_absent(conn, id, strlen(id), refusal)) {
 		return NULL;
 	}
-	if (!session && conn_sees(conn, id) && !server_may(conn->server->life, MAY_JUDGE)) {
+	if (!session && conn_sees(conn, id) && !server_may(conn_life(conn), MAY_JUDGE)) {
 		refuse(refusal, ERROR_shutting_down, SHUTTING_DOWN);
 		return NULL;
 	}
@@ -324,7 +324,7 @@ static int take_load(
 	if (!session) {
 		return -EINVAL;
 	}
-	const struct agent_entry *entry = agent_host_agent(conn->server->agents, session);
+	const struct agent_entry *entry = agent_host_agent(conn_agents(conn), session);
 	if (check_additional(entry, request->make.additional, refusal) < 0) {
 		return -EINVAL;
 	}
@@ -334,7 +334,7 @@ static int take_load(
 static void handle_deleted(struct conn_wait *wait, int status)
 {
 	struct refusal refusal = {0};
-	if (!editor_of(wait->conn) || wait->conn->is_closing) {
+	if (!editor_of(wait->conn) || conn_is_closing(wait->conn)) {
 		return;
 	}
 	if (status < 0) {
@@ -454,14 +454,14 @@ static void editor_message(struct conn *conn, const char *text, size_t len)
 		return;
 	}
 	json_unwrap(&text, &len);
-	int r = editor_request_parse(text, len, conn->server->limits, &request, &refusal);
+	int r = editor_request_parse(text, len, conn_limits(conn), &request, &refusal);
 	r = r < 0 ? r : take_request(conn, &request, text, len, &refusal);
 	if (r < 0) {
 		bool is_unread = !request.json || (refusal.code == ERROR_bad_message);
 		editor_refuse(conn, request.id, is_unread, &refusal);
 	}
 	editor_request_finish(&request);
-	if (!conn->is_parked) {
+	if (!conn_is_parked(conn)) {
 		ws_content_drop(conn);
 		conn_drop_session(conn);
 	}
@@ -479,9 +479,10 @@ static void editor_opened(struct conn *conn)
 {
 	if (conn_check_query(conn)) {
 		struct editor_door *door = xcalloc(1, sizeof(*door));
+		door->conn = conn;
 		list_init(&door->sessions);
 		list_init(&door->lines);
-		conn->state = door;
+		conn_set_state(conn, door);
 	}
 }
 
@@ -507,7 +508,7 @@ static void editor_closed(struct conn *conn)
 	editor_lines_close(conn);
 	free(door->found);
 	free(door);
-	conn->state = NULL;
+	conn_set_state(conn, NULL);
 }
 
 /** Drops frames that the server sends to all sockets, which ACP does not have; a close follows. */
@@ -516,7 +517,7 @@ static void editor_tell(struct conn *conn, struct frame *frame)
 	frame_unref(frame);
 }
 
-const struct conn_ops editor_conn_ops = {
+static const struct conn_ops editor_conn_ops = {
 	.read_query = editor_read_query,
 	.open = editor_opened,
 	.message = editor_message,
@@ -531,10 +532,12 @@ const struct conn_ops editor_conn_ops = {
 	.is_about_all = true,
 };
 
-const struct route editor_routes[] = {
+static const struct route routes[] = {
 	{"/acp", "GET", .socket = &editor_conn_ops},
 	/* A session that an editor has open at another node. */
 	{"/api/sessions/{id}/acp", "", .flags = ROUTE_NODES | ROUTE_SESSION | ROUTE_CHECKED,
 		.socket = &editor_conn_ops},
 	{0},
 };
+
+const struct door door_acp = {.routes = routes};

@@ -5,7 +5,7 @@
 #ifndef HOLDFAST_EDITOR_INTERNAL_H
 #define HOLDFAST_EDITOR_INTERNAL_H
 
-#include "server/net_internal.h"
+#include "holdfast/websocket.h"
 
 #include "editor_request.h"
 #include "editor_view.h"
@@ -17,6 +17,7 @@ struct editor_session;
 
 /** State of an editor's connection: conn.state. */
 struct editor_door {
+	struct conn *conn;
 	struct list sessions; /* struct editor_session */
 	size_t count;
 	bool is_initialized;
@@ -31,6 +32,7 @@ struct editor_door {
 	struct list lines; /* struct editor_line */
 	size_t line_count;
 	char sought[129]; /* the session whose node is being looked up */
+	struct place_wait place_wait; /* that lookup */
 	int64_t until_ms; /* give up then, on the clock of loop_now_ms() */
 	uv_timer_t *again; /* repeats the lookup; NULL: not created yet */
 	bool is_placed; /* the lookup for the parked message has ended */
@@ -40,7 +42,7 @@ struct editor_door {
 /** NULL: the socket is not open yet, or is closed. */
 static inline struct editor_door *editor_of(const struct conn *conn)
 {
-	return conn->state;
+	return conn_state(conn);
 }
 
 /* editor.c */

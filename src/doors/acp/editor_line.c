@@ -38,7 +38,7 @@ struct editor_line {
 /** A line exists only where sessions can be at other nodes. */
 static const struct placement_sockets *sockets_of(const struct conn *conn)
 {
-	return conn->server->placement->ops->sockets;
+	return placement_sockets(conn);
 }
 
 static struct editor_line *find_line(const struct conn *conn, const char *id)
@@ -82,7 +82,7 @@ static void settle(struct conn *conn, enum error_code code)
 static void handle_again(uv_timer_t *timer)
 {
 	struct conn *conn = timer->data;
-	if (conn->is_closing) {
+	if (conn_is_closing(conn)) {
 		settle(conn, ERROR_NONE); /* the result no longer matters */
 	} else {
 		seek(conn);
@@ -93,7 +93,7 @@ static void handle_again(uv_timer_t *timer)
 static void try_again(struct conn *conn)
 {
 	struct editor_door *door = editor_of(conn);
-	uv_loop_t *loop = conn->server->loop;
+	uv_loop_t *loop = conn_loop(conn);
 	if (loop_now_ms(loop) >= door->until_ms) {
 		settle(conn, ERROR_owner_unreachable);
 		return;
@@ -139,7 +139,7 @@ static void handle_message(void *owner, const char *text, size_t len)
 	struct editor_line *line = owner;
 	struct conn *conn = line->conn;
 	struct buffer out = {0};
-	if (conn->is_dead || conn->is_closing) {
+	if (conn_is_dead(conn) || conn_is_closing(conn)) {
 		return;
 	}
 	if (!line->is_greeted) {
@@ -153,9 +153,9 @@ static void handle_message(void *owner, const char *text, size_t len)
 	sending_count(conn);
 	if (is_farewell(line, text, len)) {
 		destroy(line);
-	} else if (sock_is_choked(&conn->sock)) {
+	} else if (conn_is_choked(conn)) {
 		sockets_of(line->conn)->pause(line->socket, true);
-		sock_want_writable(&conn->sock);
+		conn_want_writable(conn);
 	}
 }
 
@@ -186,10 +186,9 @@ static void handle_writable(void *owner)
 {
 	struct editor_line *line = owner;
 	struct conn *conn = line->conn;
-	if (line->is_choked && !conn->is_dead) {
+	if (line->is_choked && !conn_is_dead(conn)) {
 		line->is_choked = false;
-		conn->is_parked = false;
-		conn_resume(conn);
+		conn_unhold(conn);
 	}
 }
 
@@ -202,7 +201,7 @@ static void handle_closed(void *owner, unsigned code, const char *reason)
 	bool was_choked = line->is_choked;
 	line->socket = NULL;
 	destroy(line);
-	if (conn->is_dead) {
+	if (conn_is_dead(conn)) {
 		return;
 	}
 	if (!was_open) {
@@ -212,8 +211,7 @@ static void handle_closed(void *owner, unsigned code, const char *reason)
 	sending_count(conn);
 	conn_close(conn, code, reason);
 	if (was_choked) {
-		conn->is_parked = false;
-		conn_resume(conn);
+		conn_unhold(conn);
 	}
 }
 
@@ -234,7 +232,7 @@ static void connect_to(struct conn *conn, const char *id, const char *address)
 	line->address = xstrdup(address);
 	list_append(&editor_of(conn)->lines, &line->link);
 	editor_of(conn)->line_count++;
-	char *target = xprintf("/api/sessions/%s/acp?client_id=%s", id, conn->ws->client_id);
+	char *target = xprintf("/api/sessions/%s/acp?client_id=%s", id, conn_client_id(conn));
 	line->socket = sockets_of(conn)->open(conn, address, target, &socket_ops, line);
 	free(target);
 	if (!line->socket) {
@@ -246,17 +244,18 @@ static void connect_to(struct conn *conn, const char *id, const char *address)
 static void handle_place(
 	struct place_wait *wait, int status, enum session_place place, const char *address)
 {
-	struct conn *conn = list_entry(wait, struct conn, place_wait);
-	const char *id = editor_of(conn)->sought;
+	struct editor_door *door = list_entry(wait, struct editor_door, place_wait);
+	struct conn *conn = door->conn;
+	const char *id = door->sought;
 	struct editor_line *line = find_line(conn, id);
-	if (conn->is_dead) {
+	if (conn_is_dead(conn)) {
 		return;
 	}
 	bool is_there = line && place == PLACE_ELSEWHERE && strcmp(line->address, address) == 0;
 	if (status == 0 && !is_there) {
 		destroy(line);
 	}
-	if (conn->is_closing || (status == 0 && (is_there || place != PLACE_ELSEWHERE))) {
+	if (conn_is_closing(conn) || (status == 0 && (is_there || place != PLACE_ELSEWHERE))) {
 		settle(conn, ERROR_NONE);
 	} else if (status == -EAGAIN) {
 		try_again(conn);
@@ -269,21 +268,22 @@ static void handle_place(
 
 static void seek(struct conn *conn)
 {
-	conn->place_wait.done = handle_place;
-	session_table_seek(conn->server->sessions, editor_of(conn)->sought, &conn->place_wait);
+	struct editor_door *door = editor_of(conn);
+	door->place_wait.done = handle_place;
+	session_table_seek(conn_sessions(conn), door->sought, &door->place_wait);
 }
 
 static int begin_seeking(
 	struct conn *conn, const char *id, const char *text, size_t len, struct refusal *refusal)
 {
 	struct editor_door *door = editor_of(conn);
-	const struct limits *limits = conn->server->limits;
+	const struct limits *limits = conn_limits(conn);
 	if (!find_line(conn, id) && door->line_count + door->count >= EDITOR_SESSIONS_MAX) {
 		return refuse(refusal, ERROR_server_busy,
 			"an editor can have at most %d sessions open", EDITOR_SESSIONS_MAX);
 	}
 	strcpy(door->sought, id);
-	door->until_ms = loop_now_ms(conn->server->loop) + limits->node_lease_ms + GRACE_MS;
+	door->until_ms = loop_now_ms(conn_loop(conn)) + limits->node_lease_ms + GRACE_MS;
 	conn_park(conn, text, len);
 	seek(conn);
 	return 1;
@@ -297,8 +297,7 @@ static void send_up(struct editor_line *line, const char *text, size_t len)
 	sockets_of(line->conn)->send(line->socket, text, len);
 	if (sockets_of(line->conn)->is_choked(line->socket)) {
 		line->is_choked = true;
-		line->conn->is_parked = true;
-		conn_update_flow(line->conn);
+		conn_hold(line->conn);
 	}
 }
 
@@ -329,7 +328,7 @@ int editor_pass_on(struct conn *conn, const struct editor_request *request, cons
 		return refuse_place(unplaced, refusal);
 	}
 	if (opens && conn_sees(conn, id) && placement_may_be_elsewhere(conn, id, strlen(id))) {
-		if (conn->kind.is_node) { /* do not forward in circles */
+		if (conn_is_node(conn)) { /* do not forward in circles */
 			conn_close(conn, WS_CLOSE_GOING_AWAY, "owner gone");
 			return 1;
 		}
@@ -368,7 +367,7 @@ void editor_lines_writable(struct conn *conn)
 {
 	list_for_each(link, &editor_of(conn)->lines) {
 		struct editor_line *line = list_entry(link, struct editor_line, link);
-		if (line->is_open && !sock_is_choked(&conn->sock)) {
+		if (line->is_open && !conn_is_choked(conn)) {
 			sockets_of(line->conn)->pause(line->socket, false);
 		}
 	}
@@ -383,7 +382,7 @@ void editor_sweep(struct conn *conn)
 		struct editor_line *line = list_entry(link, struct editor_line, link);
 		bool is_useless = line->is_refused && line->is_quiet && !line->is_choked;
 		line->is_quiet = true;
-		if ((conn->is_closing || is_useless) && line->is_open) {
+		if ((conn_is_closing(conn) || is_useless) && line->is_open) {
 			destroy(line);
 		} else {
 			sockets_of(line->conn)->sweep(line->socket);
@@ -404,7 +403,7 @@ size_t editor_lines_kept(const struct editor_door *door)
 void editor_lines_close(struct conn *conn)
 {
 	struct editor_door *door = editor_of(conn);
-	place_wait_cancel(&conn->place_wait);
+	place_wait_cancel(&door->place_wait);
 	if (door->again) {
 		loop_close(door->again);
 		door->again = NULL;

@@ -3,8 +3,8 @@
  */
 #include "editor_internal.h"
 
-#include "server/http/http_internal.h"
-#include "server/websocket/ws_internal.h"
+#include "holdfast/http_exchange.h"
+#include "holdfast/websocket.h"
 
 #include "holdfast/intake.h"
 
@@ -74,7 +74,7 @@ int editor_prompt(struct conn *conn, struct editor_session *at, struct editor_re
 	const char *prompt_id = request->wish.prompt.prompt_id;
 	if (!prompt_id) {
 		unsigned long long n = ++editor_of(conn)->prompts;
-		snprintf(made, sizeof(made), "acp-%s-%llx-%llu", conn->ws->client_id,
+		snprintf(made, sizeof(made), "acp-%s-%llx-%llu", conn_client_id(conn),
 			(unsigned long long)uv_hrtime(), n);
 		request->wish.prompt.prompt_id = prompt_id = made;
 	}
@@ -85,14 +85,14 @@ int editor_prompt(struct conn *conn, struct editor_session *at, struct editor_re
 		return -EINVAL;
 	}
 	editor_view_add_prompt(view, request->id, prompt_id);
-	session_find_prompt(conn->session, prompt_id, &had);
+	session_find_prompt(conn_session(conn), prompt_id, &had);
 	if (had.place == PROMPT_REMOVED) {
 		end_prompt(at, conn, prompt_id, NULL);
 		return 0;
 	}
 	wait_for(conn, at, prompt_id, handle_prompt_stored);
 	if (is_duplicate && had.place == PROMPT_BEGUN && had.seq &&
-		had.seq <= session_channel(conn->session)->max_seq) {
+		had.seq <= session_channel(conn_session(conn))->max_seq) {
 		editor_load_from(at, had.seq);
 	}
 	return 0;
@@ -145,7 +145,7 @@ void editor_cancel(struct conn *conn, struct editor_session *at)
 	editor_view_each_waiting(view, remove_waiting, at);
 	/* An editor without a prompt of its own stops the running turn. */
 	if (is_at_work(at) || !has_any) {
-		agent_host_cancel(conn->server->agents, session);
+		agent_host_cancel(conn_agents(conn), session);
 	}
 	editor_look_for_removed(at);
 }
@@ -195,7 +195,7 @@ static bool take_back(struct conn *conn, const char *id, enum json_rpc_likeness 
 			remove_queued(at, prompt_id);
 			editor_look_for_removed(at);
 		} else if (session_is_turn_of(session, prompt_id)) {
-			agent_host_cancel(conn->server->agents, session);
+			agent_host_cancel(conn_agents(conn), session);
 		}
 	}
 	return is_found;
@@ -223,7 +223,7 @@ int editor_set(struct conn *conn, struct editor_session *at, const struct editor
 	}
 	struct buffer out = {0};
 	char *value = kind == EDITOR_OPTION ? json_text(wish->setting.value, NULL) : NULL;
-	bool waits = session_agent_is_running(conn->session);
+	bool waits = session_agent_is_running(conn_session(conn));
 	editor_view_add_setting(
 		editor_view_of(at), request->id, kind, wish->setting.id, value, waits, &out);
 	free(value);

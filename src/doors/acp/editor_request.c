@@ -1,6 +1,6 @@
 #include "editor_request.h"
 
-#include "core/wire/requests_internal.h"
+#include "holdfast/requests.h"
 
 #include "holdfast/bytes.h"
 #include "holdfast/json_rpc.h"

@@ -2,7 +2,7 @@
  * A session that an editor has open: an observer whose encoder makes ACP messages (editor_view.h).
  */
 #include "editor_internal.h"
-#include "server/websocket/ws_internal.h"
+#include "holdfast/websocket.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static void destroy(struct editor_session *at)
 {
 	struct conn *conn = at->conn;
 	if (at->observer) {
-		metrics_add(conn->server->metrics, METRIC_OBSERVERS_ACP, (uint64_t)-1);
+		metrics_add(conn_metrics(conn), METRIC_OBSERVERS_ACP, (uint64_t)-1);
 	}
 	observer_destroy(at->observer);
 	editor_view_destroy(at->view);
@@ -251,8 +251,8 @@ static void handle_state(void *socket)
 static void want_writable(void *socket)
 {
 	struct editor_session *at = socket;
-	if (!at->is_over && !at->conn->is_closing) {
-		sock_want_writable(&at->conn->sock);
+	if (!at->is_over && !conn_is_closing(at->conn)) {
+		conn_want_writable(at->conn);
 		sending_count(at->conn);
 	}
 }
@@ -291,7 +291,7 @@ static void load(struct editor_session *at, uint64_t after)
 		.seq = after,
 		.has_epoch = true,
 		.epoch = session_log_epoch(channel->log),
-		.limit = at->conn->server->limits->load_max,
+		.limit = conn_limits(at->conn)->load_max,
 		.follow = true,
 		.gaps = true};
 	at->load_from = after + 1;
@@ -317,7 +317,7 @@ static struct observer *make_observer(struct editor_session *at)
 	config.reader = at->view;
 	config.format = FORMAT_MARKDOWN;
 	config.deltas = DELTAS_TEXT;
-	metrics_add(conn->server->metrics, METRIC_OBSERVERS_ACP, 1);
+	metrics_add(conn_metrics(conn), METRIC_OBSERVERS_ACP, 1);
 	return observer_create(session_channel(at->session), &config, &socket_ops, at);
 }
 
@@ -371,14 +371,14 @@ int editor_open(struct conn *conn, const struct editor_request *request, struct 
 		return refuse(refusal, ERROR_server_busy,
 			"an editor can have at most %d sessions open", EDITOR_SESSIONS_MAX);
 	}
-	if (!room_in_session(conn->server, session)) {
+	if (!room_in_session(conn_server(conn), session)) {
 		return refuse_limit(refusal, LIMIT_session_connections,
 			"too many connections are about this session; try again later");
 	}
 	struct channel *channel = session_channel(session);
 	struct editor_session *at = xcalloc(1, sizeof(*at));
 	struct editor_view_config config = {.session_id = session_id(session),
-		.client_id = conn->ws->client_id,
+		.client_id = conn_client_id(conn),
 		.load_id = request->id,
 		.names_session = request->method == EDITOR_NEW,
 		.asks = conn_sees_questions(conn) && conn_may(conn, RIGHT_CONTROL) &&

@@ -4,8 +4,8 @@
  * of its messages each time; the log already has the others, so only the last one is used.
  */
 #include "ai_internal.h"
-#include "server/relay/routes.h"
-#include "server/websocket/ws_internal.h"
+#include "holdfast/door_ai.h"
+#include "holdfast/websocket.h"
 
 #include "holdfast/intake.h"
 
@@ -17,7 +17,7 @@
 
 static uint64_t epoch_of(const struct conn *conn)
 {
-	return session_log_epoch(session_channel(conn->session)->log);
+	return session_log_epoch(session_channel(conn_session(conn))->log);
 }
 
 /** Loads the events after this one. */
@@ -27,32 +27,32 @@ static struct load_request load_after(const struct conn *conn, uint64_t seq)
 		.seq = seq,
 		.has_epoch = true,
 		.epoch = epoch_of(conn),
-		.limit = conn->server->limits->load_max,
+		.limit = conn_limits(conn)->load_max,
 		.follow = true};
 }
 
 /** Loads the whole running turn; of a turn without a prompt, the newest page. */
 static struct load_request load_turn(const struct conn *conn)
 {
-	const struct channel *channel = session_channel(conn->session);
+	const struct channel *channel = session_channel(conn_session(conn));
 	if (channel->last_prompt_seq) {
 		return load_after(conn, channel->last_prompt_seq - 1);
 	}
 	return (struct load_request){
-		.from = LOAD_NEWEST, .limit = conn->server->limits->load_max, .follow = true};
+		.from = LOAD_NEWEST, .limit = conn_limits(conn)->load_max, .follow = true};
 }
 
 /* --- resume --- */
 
 static bool is_turn_running(const struct conn *conn)
 {
-	return session_channel(conn->session)->status.is_prompting;
+	return session_channel(conn_session(conn))->status.is_prompting;
 }
 
 static void resume(struct conn *conn, const char *request_id)
 {
 	struct ai_turn_config config = {
-		.turn = session_turn(conn->session), .session_id = conn->session_id};
+		.turn = session_turn(conn_session(conn)), .session_id = conn_session_id(conn)};
 	struct load_request load = load_turn(conn);
 	ai_response_load(ai_response_create(conn, request_id, &config), &load);
 }
@@ -71,7 +71,7 @@ static void take_resume(struct conn *conn, const struct ai_request *request)
 static void handle_stored(struct conn_wait *wait, int status)
 {
 	struct ai_response *response =
-		wait->conn->state ? ai_response_find(wait->conn, wait->text) : NULL;
+		conn_state(wait->conn) ? ai_response_find(wait->conn, wait->text) : NULL;
 	if (status < 0 && response) {
 		ai_response_fail(response, storage_text(conn_storage(wait->conn), STORAGE_WRITE));
 	}
@@ -81,10 +81,10 @@ static void handle_stored(struct conn_wait *wait, int status)
 static void follow_prompt(struct conn *conn, const struct ai_request *request, uint64_t after)
 {
 	struct ai_turn_config config = {
-		.prompt_id = request->prompt_id, .session_id = conn->session_id};
+		.prompt_id = request->prompt_id, .session_id = conn_session_id(conn)};
 	struct load_request load = load_after(conn, after);
 	struct ai_response *response = ai_response_create(conn, request->request_id, &config);
-	struct conn_wait *wait = conn_wait_create(conn, conn->session, handle_stored);
+	struct conn_wait *wait = conn_wait_create(conn, conn_session(conn), handle_stored);
 	wait->is_ordered = true;
 	wait->text = xstrdup(request->request_id);
 	ai_response_load(response, &load);
@@ -96,12 +96,12 @@ static int take_prompt(struct conn *conn, const struct ai_request *request, stru
 	uint64_t seq;
 	bool is_duplicate;
 	struct prompt_view had = {.place = PROMPT_UNKNOWN};
-	uint64_t after = session_channel(conn->session)->max_seq;
+	uint64_t after = session_channel(conn_session(conn))->max_seq;
 	if (conn_take_prompt(conn, prompt, &seq, &is_duplicate, refusal) < 0) {
 		return -EINVAL;
 	}
 	if (is_duplicate) {
-		session_find_prompt(conn->session, request->prompt_id, &had);
+		session_find_prompt(conn_session(conn), request->prompt_id, &had);
 	}
 	if (had.place == PROMPT_REMOVED) {
 		return refuse(refusal, ERROR_not_queued, "the message was taken out of the queue");
@@ -119,15 +119,15 @@ static int answer_one(struct conn *conn, const struct ai_answer *answer, struct 
 {
 	struct author author = conn_author(conn);
 	const char *option = answer->option_id;
-	if (!option || !session_permission_has_option(conn->session, answer->id, option)) {
-		option = session_permission_pick(conn->session, answer->id, answer->approved);
+	if (!option || !session_permission_has_option(conn_session(conn), answer->id, option)) {
+		option = session_permission_pick(conn_session(conn), answer->id, answer->approved);
 	}
 	if (!option) { /* no option denies it */
-		return intake_cancel_permission(conn->session, answer->id);
+		return intake_cancel_permission(conn_session(conn), answer->id);
 	}
 	struct request request = {.type = REQUEST_PERMISSION_ANSWER,
 		.answer = {.request_id = answer->id, .option_id = option}};
-	return intake_answer(conn->session, &request, &author, refusal);
+	return intake_answer(conn_session(conn), &request, &author, refusal);
 }
 
 /** Answers questions. Those that others have answered already are part of the turn that follows. */
@@ -141,7 +141,7 @@ static int take_answers(
 	}
 	for (size_t i = 0; i < request->answer_count; i++) {
 		enum permission_state state =
-			session_permission(conn->session, request->answers[i].id).state;
+			session_permission(conn_session(conn), request->answers[i].id).state;
 		known += state != PERMISSION_UNKNOWN;
 		if (state == PERMISSION_PENDING &&
 			answer_one(conn, &request->answers[i], refusal) < 0) {
@@ -152,21 +152,21 @@ static int take_answers(
 		return refuse(
 			refusal, ERROR_unknown_request, "no known question matches this message");
 	}
-	if (request->turn && request->turn != session_turn(conn->session)) {
+	if (request->turn && request->turn != session_turn(conn_session(conn))) {
 		return refuse(refusal, ERROR_already_resolved,
 			"the turn that asked is over, and another one has begun");
 	}
 	struct ai_turn_config config = {
-		.turn = session_turn(conn->session), .session_id = conn->session_id};
+		.turn = session_turn(conn_session(conn)), .session_id = conn_session_id(conn)};
 	struct load_request load = load_turn(conn);
 	struct ai_response *response = ai_response_create(conn, request->request_id, &config);
 	for (size_t i = 0; i < request->answer_count; i++) {
-		if (session_permission(conn->session, request->answers[i].id).state !=
+		if (session_permission(conn_session(conn), request->answers[i].id).state !=
 			PERMISSION_UNKNOWN) {
 			ai_response_answered(response, request->answers[i].id);
 		}
 	}
-	struct conn_wait *wait = conn_wait_create(conn, conn->session, handle_stored);
+	struct conn_wait *wait = conn_wait_create(conn, conn_session(conn), handle_stored);
 	wait->text = xstrdup(request->request_id);
 	ai_response_load(response, &load);
 	return 0;
@@ -188,7 +188,7 @@ static void take_abort(struct conn *conn, const struct ai_request *request)
 
 static void handle_removed(struct conn_wait *wait, int status)
 {
-	if (!wait->conn->state) {
+	if (!conn_state(wait->conn)) {
 		return;
 	}
 	if (status < 0) {
@@ -206,13 +206,13 @@ static int remove_queued(
 	struct prompt_view had;
 	struct request remove = {
 		.type = REQUEST_REMOVE_PROMPT, .prompt = {.prompt_id = request->prompt_id}};
-	if (!conn_may_change(conn, conn->session, request->prompt_id)) {
+	if (!conn_may_change(conn, conn_session(conn), request->prompt_id)) {
 		return refuse(refusal, ERROR_forbidden, "this prompt was sent by somebody else");
 	}
-	if (intake_remove_prompt(conn->session, &remove, &had, refusal) < 0) {
+	if (intake_remove_prompt(conn_session(conn), &remove, &had, refusal) < 0) {
 		return -EINVAL;
 	}
-	struct conn_wait *wait = conn_wait_create(conn, conn->session, handle_removed);
+	struct conn_wait *wait = conn_wait_create(conn, conn_session(conn), handle_removed);
 	wait->text = xstrdup(request->request_id);
 	return 0;
 }
@@ -226,19 +226,19 @@ static int take_cancel(struct conn *conn, const struct ai_request *request, cons
 	if (!conn_may(conn, RIGHT_CONTROL)) {
 		return refuse_role(conn, refusal);
 	}
-	if (conn_waits_for_names(conn, conn->session, text, len)) {
+	if (conn_waits_for_names(conn, conn_session(conn), text, len)) {
 		return 0;
 	}
 	if (prompt_id) {
-		session_find_prompt(conn->session, prompt_id, &had);
+		session_find_prompt(conn_session(conn), prompt_id, &had);
 	}
 	if (had.place == PROMPT_QUEUED) {
 		return remove_queued(conn, request, refusal);
 	}
-	bool is_running = prompt_id       ? session_is_turn_of(conn->session, prompt_id)
-			  : request->turn ? request->turn == session_turn(conn->session)
+	bool is_running = prompt_id       ? session_is_turn_of(conn_session(conn), prompt_id)
+			  : request->turn ? request->turn == session_turn(conn_session(conn))
 					  : true;
-	if (is_running && agent_host_cancel(conn->server->agents, conn->session) == 0) {
+	if (is_running && agent_host_cancel(conn_agents(conn), conn_session(conn)) == 0) {
 		ai_say_done(conn, request->request_id);
 	} else {
 		ai_say_nothing_active(conn, request->request_id);
@@ -259,7 +259,7 @@ static int take_send(struct conn *conn, const struct ai_request *request, const 
 	if (!conn_may(conn, RIGHT_CONTROL)) {
 		return refuse_role(conn, refusal);
 	}
-	if (conn_waits_for_names(conn, conn->session, text, len)) {
+	if (conn_waits_for_names(conn, conn_session(conn), text, len)) {
 		return 0;
 	}
 	if (request->answer_count) {
@@ -286,7 +286,7 @@ static int take_request(struct conn *conn, const struct ai_request *request, con
 	if (request->type == AI_CANCEL) {
 		return take_cancel(conn, request, text, len, refusal);
 	}
-	const struct ai_door *door = conn->state;
+	const struct ai_door *door = conn_state(conn);
 	if (door->count >= AI_RESPONSES_MAX) {
 		if (request->type == AI_SEND) {
 			conn_break_order(conn, ERROR_server_busy);
@@ -305,11 +305,12 @@ static void ai_message(struct conn *conn, const char *text, size_t len)
 {
 	struct ai_request request;
 	struct refusal refusal = {0};
-	if (!conn->session || !conn->state) {
+	if (!conn_session(conn) || !conn_state(conn)) {
 		return;
 	}
-	int r = ai_request_parse(text, len, conn->sse != NULL,
-		session_channel(conn->session)->max_seq, conn->server->limits, &request, &refusal);
+	int r = ai_request_parse(text, len, conn_is_stream(conn),
+		session_channel(conn_session(conn))->max_seq, conn_limits(conn), &request,
+		&refusal);
 	if (!request.request_id) {
 		conn_close(conn, WS_CLOSE_POLICY, "not a frame of the AI SDK");
 	} else if (r < 0 || take_request(conn, &request, text, len, &refusal) < 0) {
@@ -323,11 +324,12 @@ static void ai_message(struct conn *conn, const char *text, size_t len)
 /** Running answers have been told that the session was deleted. */
 static void ai_session_lost(struct conn *conn, const struct session *session, bool is_deleted)
 {
-	const struct ai_door *door = conn->state;
-	if (!door || !is_deleted || conn->session != session) {
+	const struct ai_door *door = conn_state(conn);
+	if (!door || !is_deleted || conn_session(conn) != session) {
 		return;
 	}
-	if (conn->sse && !door->count) { /* its request waits: nothing has been said yet */
+	if (conn_is_stream(conn) &&
+		!door->count) { /* its request waits: nothing has been said yet */
 		struct refusal refusal = {0};
 		refuse(&refusal, ERROR_not_found, SESSION_DELETED);
 		ai_refuse(conn, "", &refusal);
@@ -339,7 +341,7 @@ static void make_door(struct conn *conn)
 {
 	struct ai_door *door = xcalloc(1, sizeof(*door));
 	list_init(&door->responses);
-	conn->state = door;
+	conn_set_state(conn, door);
 }
 
 static void ai_open(struct conn *conn)
@@ -354,7 +356,7 @@ static void ai_open(struct conn *conn)
 	}
 }
 
-const struct conn_ops ai_conn_ops = {
+static const struct conn_ops ai_conn_ops = {
 	.open = ai_open,
 	.message = ai_message,
 	.writable = ai_writable,
@@ -390,8 +392,8 @@ static bool is_good_body(struct conn *conn)
 {
 	struct ai_request request;
 	struct refusal refusal = {0};
-	int r = ai_request_parse(
-		conn->rx.data, conn->rx.len, true, 0, conn->server->limits, &request, &refusal);
+	int r = ai_request_parse(http_body(conn)->data, http_body(conn)->len, true, 0,
+		conn_limits(conn), &request, &refusal);
 	ai_request_finish(&request);
 	if (r < 0) {
 		http_refuse_event(conn, &refusal);
@@ -404,18 +406,16 @@ static void post_message(struct conn *conn, struct session *session)
 	if (!http_may(conn, RIGHT_CONTROL) || !is_good_body(conn)) {
 		return;
 	}
-	struct buffer body = conn->rx;
-	conn->rx = (struct buffer){0};
+	struct buffer body = http_take_body(conn);
 	if (begin_stream(conn, session)) {
 		ai_message(conn, buffer_cstr(&body), body.len);
 	}
 	buffer_finish(&body);
-	conn_keep_nothing(conn);
 }
 
 static void get_stream(struct conn *conn, struct session *session)
 {
-	if (conn->http->framing.body != HTTP_NO_BODY) {
+	if (http_has_body(conn)) {
 		http_refuse(conn, ERROR_bad_request, "a request for a stream must not have a body");
 		return;
 	}
@@ -430,22 +430,23 @@ static void get_stream(struct conn *conn, struct session *session)
 
 static void serve(struct conn *conn)
 {
-	const struct path_part *id = &conn->http->parts[0];
+	const struct path_part *id = http_part(conn, 0);
 	if (!session_id_is_valid(id->at, id->len)) {
 		http_refuse(conn, ERROR_not_found, NOTHING_HERE);
 		return;
 	}
 	http_copy_session_id(conn);
 	const char *bad = query_check(conn, (const char *const[]){NULL});
-	struct session *session = session_table_get(conn->server->sessions, id->at, id->len);
-	bool is_there = session && session_is_there(session) && conn_sees(conn, conn->session_id);
-	if (conn->http->method == HTTP_HEAD) {
+	struct session *session = session_table_get(conn_sessions(conn), id->at, id->len);
+	bool is_there =
+		session && session_is_there(session) && conn_sees(conn, conn_session_id(conn));
+	if (http_method_of(conn) == HTTP_HEAD) {
 		http_refuse_method(conn, "GET");
 	} else if (bad) {
 		http_refuse(conn, ERROR_bad_request, bad);
-	} else if (!is_there || conn->phase == PHASE_BODY) {
+	} else if (!is_there || http_awaits_body(conn)) {
 		http_refuse_no_session(conn);
-	} else if (conn->http->method == HTTP_GET) {
+	} else if (http_method_of(conn) == HTTP_GET) {
 		get_stream(conn, session);
 	} else {
 		post_message(conn, session);
@@ -455,7 +456,7 @@ static void serve(struct conn *conn)
 #define OF_CHAT (ROUTE_SESSION | ROUTE_COOKIE)
 
 /** The chat's own id is ignored. */
-const struct route ai_routes[] = {
+static const struct route routes[] = {
 	{"/api/ai/{id}", "POST", .body = BODY_JSON, .flags = OF_CHAT, .serve = serve,
 		.socket = &ai_conn_ops},
 	{"/api/ai/{id}/stream", "GET", .flags = OF_CHAT, .serve = serve},
@@ -464,3 +465,5 @@ const struct route ai_routes[] = {
 	{"/api/ai/*", "", .flags = ROUTE_COOKIE},
 	{0},
 };
+
+const struct door door_ai = {.routes = routes};

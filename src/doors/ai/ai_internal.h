@@ -2,7 +2,7 @@
 #ifndef HOLDFAST_AI_INTERNAL_H
 #define HOLDFAST_AI_INTERNAL_H
 
-#include "server/http/http_internal.h"
+#include "holdfast/http_exchange.h"
 
 #include "ai_request.h"
 #include "ai_turn.h"

@@ -1,6 +1,6 @@
 #include "ai_request.h"
 
-#include "core/wire/requests_internal.h"
+#include "holdfast/requests.h"
 
 #include <errno.h>
 #include <stdio.h>

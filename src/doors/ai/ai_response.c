@@ -5,7 +5,7 @@
  * chunk.
  */
 #include "ai_internal.h"
-#include "server/websocket/ws_internal.h"
+#include "holdfast/websocket.h"
 
 #include "holdfast/sse.h"
 
@@ -36,7 +36,7 @@ static void append_begin(struct buffer *text, const char *type, const char *requ
 
 static void put_messages(struct conn *conn, struct buffer *out)
 {
-	if (out->len && !conn->is_closing) {
+	if (out->len && !conn_is_closing(conn)) {
 		char *bytes = out->data;
 		conn_put_later(conn, bytes, out->len, free, bytes);
 		buffer_init(out);
@@ -64,7 +64,7 @@ static void put_word(struct conn *conn, const char *type, const char *request_id
 static void put_text(struct conn *conn, const struct buffer *text)
 {
 	struct frame *frame = sse_text(text->data, text->len);
-	if (!conn->is_closing) {
+	if (!conn_is_closing(conn)) {
 		sse_write(conn, frame);
 	}
 	frame_unref(frame);
@@ -145,7 +145,7 @@ static void end(struct ai_response *response, const char *error)
 	}
 	response->is_over = true;
 	conn_at_end_of_tick(conn);
-	if (conn->sse) {
+	if (conn_is_stream(conn)) {
 		end_stream(conn, error);
 	} else {
 		put_word(conn, error ? "error" : "end", response->request_id, error);
@@ -155,12 +155,12 @@ static void end(struct ai_response *response, const char *error)
 static void destroy(struct ai_response *response)
 {
 	if (response->observer) {
-		metrics_add(response->conn->server->metrics, METRIC_OBSERVERS_AI, (uint64_t)-1);
+		metrics_add(conn_metrics(response->conn), METRIC_OBSERVERS_AI, (uint64_t)-1);
 	}
 	observer_destroy(response->observer);
 	ai_turn_destroy(response->turn);
 	list_remove(&response->link);
-	struct ai_door *door = response->conn->state;
+	struct ai_door *door = conn_state(response->conn);
 	door->count--;
 	free(response->request_id);
 	free(response->prompt_id);
@@ -180,8 +180,9 @@ static bool is_writable(void *socket)
 static bool is_removed(struct ai_response *response)
 {
 	struct prompt_view view;
-	return response->prompt_id && response->conn->session && !ai_turn_number(response->turn) &&
-	       session_find_prompt(response->conn->session, response->prompt_id, &view) == 0 &&
+	return response->prompt_id && conn_session(response->conn) &&
+	       !ai_turn_number(response->turn) &&
+	       session_find_prompt(conn_session(response->conn), response->prompt_id, &view) == 0 &&
 	       view.place == PROMPT_REMOVED;
 }
 
@@ -192,8 +193,8 @@ static void write_frame(void *socket, struct frame *frame)
 	if (response->is_over) {
 		return;
 	}
-	if (frame_len(frame) && !conn->is_closing) {
-		if (conn->sse) {
+	if (frame_len(frame) && !conn_is_closing(conn)) {
+		if (conn_is_stream(conn)) {
 			sse_write(conn, frame);
 		} else {
 			put_chunk_messages(response, frame);
@@ -215,8 +216,8 @@ static void handle_state(void *socket)
 static void want_writable(void *socket)
 {
 	struct ai_response *response = socket;
-	if (!response->is_over && !response->conn->is_closing) {
-		sock_want_writable(&response->conn->sock);
+	if (!response->is_over && !conn_is_closing(response->conn)) {
+		conn_want_writable(response->conn);
 		sending_count(response->conn);
 	}
 }
@@ -239,7 +240,7 @@ static const struct observer_socket_ops socket_ops = {
 struct ai_response *ai_response_create(
 	struct conn *conn, const char *request_id, const struct ai_turn_config *config)
 {
-	struct ai_door *door = conn->state;
+	struct ai_door *door = conn_state(conn);
 	struct ai_response *response = xcalloc(1, sizeof(*response));
 	response->conn = conn;
 	response->request_id = xstrdup(request_id);
@@ -247,7 +248,7 @@ struct ai_response *ai_response_create(
 	response->turn = ai_turn_create(config);
 	list_append(&door->responses, &response->link);
 	door->count++;
-	if (!conn->sse) {
+	if (!conn_is_stream(conn)) {
 		put_word(conn, "start", request_id, NULL);
 		append_begin(&response->envelope, "chunk", request_id);
 		buffer_append_str(&response->envelope, ",\"sequence\":");
@@ -264,19 +265,19 @@ void ai_response_load(struct ai_response *response, const struct load_request *l
 {
 	struct conn *conn = response->conn;
 	struct observer_config config = ws_observer_config(conn);
-	config.encoder = conn->sse ? &ai_stream_encoder : &ai_socket_encoder;
+	config.encoder = conn_is_stream(conn) ? &ai_stream_encoder : &ai_socket_encoder;
 	config.reader = response->turn;
 	config.format = FORMAT_MARKDOWN;
 	config.deltas = DELTAS_TEXT;
-	response->observer =
-		observer_create(session_channel(conn->session), &config, &socket_ops, response);
-	metrics_add(conn->server->metrics, METRIC_OBSERVERS_AI, 1);
+	response->observer = observer_create(
+		session_channel(conn_session(conn)), &config, &socket_ops, response);
+	metrics_add(conn_metrics(conn), METRIC_OBSERVERS_AI, 1);
 	observer_load(response->observer, load);
 }
 
 struct ai_response *ai_response_find(struct conn *conn, const char *request_id)
 {
-	struct ai_door *door = conn->state;
+	struct ai_door *door = conn_state(conn);
 	list_for_each(link, &door->responses) {
 		struct ai_response *response = list_entry(link, struct ai_response, link);
 		if (!response->is_over && strcmp(response->request_id, request_id) == 0) {
@@ -309,8 +310,8 @@ void ai_say_nothing_active(struct conn *conn, const char *request_id)
 
 void ai_refuse(struct conn *conn, const char *request_id, const struct refusal *refusal)
 {
-	metrics_refused(conn->server->metrics, refusal->code, refusal->limit);
-	if (conn->sse) {
+	metrics_refused(conn_metrics(conn), refusal->code, refusal->limit);
+	if (conn_is_stream(conn)) {
 		end_stream(conn, refusal->message);
 		conn_close(conn, 1000, "");
 	} else {
@@ -320,7 +321,7 @@ void ai_refuse(struct conn *conn, const char *request_id, const struct refusal *
 
 void ai_writable(struct conn *conn)
 {
-	struct ai_door *door = conn->state;
+	struct ai_door *door = conn_state(conn);
 	if (!door) {
 		return;
 	}
@@ -334,7 +335,7 @@ void ai_writable(struct conn *conn)
 
 void ai_end_tick(struct conn *conn)
 {
-	struct ai_door *door = conn->state;
+	struct ai_door *door = conn_state(conn);
 	if (!door) {
 		return;
 	}
@@ -345,14 +346,14 @@ void ai_end_tick(struct conn *conn)
 			destroy(response);
 		}
 	}
-	if (conn->sse && had_any && !door->count) {
+	if (conn_is_stream(conn) && had_any && !door->count) {
 		conn_close(conn, 1000, "");
 	}
 }
 
 size_t ai_kept(const struct conn *conn)
 {
-	struct ai_door *door = conn->state;
+	struct ai_door *door = conn_state(conn);
 	size_t size = 0;
 	if (!door) {
 		return 0;
@@ -366,14 +367,14 @@ size_t ai_kept(const struct conn *conn)
 
 void ai_closed(struct conn *conn)
 {
-	struct ai_door *door = conn->state;
+	struct ai_door *door = conn_state(conn);
 	ws_content_drop(conn);
 	if (door) {
 		list_for_each_safe(link, tmp, &door->responses) {
 			destroy(list_entry(link, struct ai_response, link));
 		}
 		free(door);
-		conn->state = NULL;
+		conn_set_state(conn, NULL);
 	}
 }
 
@@ -381,7 +382,7 @@ void ai_closed(struct conn *conn)
 
 void ai_tell_error(struct conn *conn, const char *message)
 {
-	if (conn->sse && !conn->is_closing) {
+	if (conn_is_stream(conn) && !conn_is_closing(conn)) {
 		end_stream(conn, message);
 	}
 }

@@ -4,10 +4,10 @@
  * waits until that is not empty, and a stream of server-sent events sends all that follow. Polls
  * and streams of a session that another node owns observe its mirror (node_mirror.c).
  */
-#include "server/http/http_internal.h"
+#include "holdfast/http_exchange.h"
 #include "holdfast/placement.h"
-#include "server/relay/routes.h"
-#include "server/websocket/ws_internal.h"
+#include "holdfast/door_streams.h"
+#include "holdfast/websocket.h"
 
 #include "ds.h"
 #include "holdfast/sse.h"
@@ -31,7 +31,7 @@ struct ds_read {
 /** The read that the connection's request is answered with. */
 static struct ds_read *read_of(const struct conn *conn)
 {
-	return list_entry(conn->http->answer, struct ds_read, answer);
+	return list_entry(http_answer(conn), struct ds_read, answer);
 }
 
 /** What a stream last told its client: conn.state. */
@@ -42,13 +42,13 @@ struct ds_stream {
 
 static struct ds_stream *stream_of(const struct conn *conn)
 {
-	return conn->state;
+	return conn_state(conn);
 }
 
 /** The channel of the session or of its mirror; NULL if it is gone. */
 static struct channel *channel_of(const struct conn *conn)
 {
-	return conn->session ? session_channel(conn->session) : placement_channel(conn);
+	return conn_session(conn) ? session_channel(conn_session(conn)) : placement_channel(conn);
 }
 
 static uint64_t epoch_of(const struct conn *conn)
@@ -58,7 +58,7 @@ static uint64_t epoch_of(const struct conn *conn)
 
 static uint64_t cursor_now(const struct conn *conn, uint64_t least)
 {
-	return ds_cursor(clock_now_ms(conn->server->clock), least);
+	return ds_cursor(clock_now_ms(conn_clock(conn)), least);
 }
 
 /* --- answers --- */
@@ -104,7 +104,7 @@ static void respond_page(struct conn *conn, const char *json, size_t len, uint64
 		http_respond_file(conn, 304, buffer_cstr(&headers), NULL, 0, 0);
 	} else if (packs) {
 		buffer_append_str(&headers, "content-encoding: gzip\r\n");
-		deflate_gzip(conn->server->deflater, json, len, &packed);
+		http_gzip(conn, json, len, &packed);
 		http_respond_file(
 			conn, 200, buffer_cstr(&headers), packed.data, packed.len, packed.len);
 	} else {
@@ -166,7 +166,7 @@ static bool read_is_writable(void *socket)
 static void end_read(struct conn *conn)
 {
 	read_of(conn)->is_over = true;
-	conn_set_deadline(conn, DEADLINE_NONE, 0);
+	http_end_poll(conn);
 }
 
 static void read_write(void *socket, struct frame *frame)
@@ -194,8 +194,7 @@ static void read_close(void *socket, unsigned code, const char *reason)
 	}
 	end_read(conn);
 	if (code == 4404) {
-		conn->http->is_nowhere = true;
-		http_refuse_lost(conn);
+		http_refuse_deleted(conn);
 	} else if (code == OFFSET_PRUNED) {
 		refuse_gone(conn);
 	} else if (code == WS_CLOSE_GOING_AWAY) {
@@ -216,7 +215,7 @@ static const struct observer_socket_ops read_ops = {
 static void read_drop(struct answer *answer)
 {
 	struct ds_read *read = list_entry(answer, struct ds_read, answer);
-	metrics_add(answer->conn->server->metrics, METRIC_OBSERVERS_DS, (uint64_t)-1);
+	metrics_add(conn_metrics(answer->conn), METRIC_OBSERVERS_DS, (uint64_t)-1);
 	observer_destroy(read->observer);
 	free(read);
 }
@@ -240,7 +239,7 @@ static bool read_polls(struct answer *answer)
 	const struct conn *conn = answer->conn;
 	const struct ds_read *read = read_of(conn);
 	bool polls = read->mode == DS_POLL && !read->is_over;
-	if (polls && conn->in.len && channel_of(conn) && !conn->is_dead) {
+	if (polls && http_has_next(conn) && channel_of(conn) && !conn_is_dead(conn)) {
 		read_time_out(answer);
 	}
 	return polls && !read->is_over;
@@ -336,19 +335,19 @@ static const struct encoder stream_encoder = {
 static void stream_write(void *socket, struct frame *frame)
 {
 	struct conn *conn = socket;
-	if (conn->is_closing || !channel_of(conn)) {
+	if (conn_is_closing(conn) || !channel_of(conn)) {
 		return;
 	}
 	stream_of(conn)->is_up_to_date =
-		observer_cursor(conn->ws->observer) == channel_of(conn)->max_seq;
+		observer_cursor(conn_observer(conn)) == channel_of(conn)->max_seq;
 	sse_write(conn, frame);
 }
 
 static void stream_want_writable(void *socket)
 {
 	struct conn *conn = socket;
-	if (!conn->is_closing) {
-		sock_want_writable(&conn->sock);
+	if (!conn_is_closing(conn)) {
+		conn_want_writable(conn);
 		sending_count(conn);
 	}
 }
@@ -367,21 +366,21 @@ static const struct observer_socket_ops stream_ops = {
 
 static void handle_writable(struct conn *conn)
 {
-	if (conn->ws->observer) {
-		observer_pump(conn->ws->observer);
+	if (conn_observer(conn)) {
+		observer_pump(conn_observer(conn));
 	}
 }
 
 static void handle_closed(struct conn *conn)
 {
-	if (conn->ws->observer) {
-		metrics_add(conn->server->metrics, METRIC_OBSERVERS_DS, (uint64_t)-1);
+	if (conn_observer(conn)) {
+		metrics_add(conn_metrics(conn), METRIC_OBSERVERS_DS, (uint64_t)-1);
 	}
-	observer_destroy(conn->ws->observer);
-	conn->ws->observer = NULL;
+	observer_destroy(conn_observer(conn));
+	conn_set_observer(conn, NULL);
 	placement_leave(conn, true);
-	free(conn->state);
-	conn->state = NULL;
+	free(conn_state(conn));
+	conn_set_state(conn, NULL);
 }
 
 static const struct conn_ops ds_conn_ops = {
@@ -409,7 +408,7 @@ static const char *read_query(struct conn *conn, struct ds_read *ret)
 	const char *cursor = query_get(conn, "cursor", buf, sizeof(buf));
 	if (cursor && getrandom(&random, sizeof(random), GRND_NONBLOCK) > 0) {
 		ret->least_cursor =
-			ds_cursor_behind(cursor, clock_now_ms(conn->server->clock), random);
+			ds_cursor_behind(cursor, clock_now_ms(conn_clock(conn)), random);
 	}
 	const char *live = query_get(conn, "live", buf, sizeof(buf));
 	ret->mode = !live ? DS_PAGE : strcmp(live, "long-poll") == 0 ? DS_POLL : DS_STREAM;
@@ -437,7 +436,7 @@ static bool find_place(const struct conn *conn, struct ds_read *read, struct loa
 		.seq = read->offset.seq,
 		.has_epoch = read->offset.kind == DS_AT,
 		.epoch = read->offset.epoch,
-		.limit = conn->server->limits->load_max,
+		.limit = conn_limits(conn)->load_max,
 		.follow = read->mode == DS_STREAM};
 	return !load_plan_make(ret, epoch_of(conn), first, channel->max_seq).reset;
 }
@@ -450,19 +449,19 @@ static struct observer *observe(struct conn *conn, const struct ds_read *read,
 		.reader = conn,
 		.format = read->format,
 		.client_id = client_id,
-		.sub = conn->grant->sub,
-		.role = role_name(conn->grant->role),
-		.expires_ms = conn->grant->expires_ms,
+		.sub = conn_grant(conn)->sub,
+		.role = role_name(conn_grant(conn)->role),
+		.expires_ms = conn_grant(conn)->expires_ms,
 		.hide = conn_hides(conn),
 	};
-	metrics_add(conn->server->metrics, METRIC_OBSERVERS_DS, 1);
+	metrics_add(conn_metrics(conn), METRIC_OBSERVERS_DS, 1);
 	return observer_create(channel_of(conn), &config, ops, conn);
 }
 
 static void begin_read(struct conn *conn, struct ds_read *read, const struct load_request *load)
 {
 	if (read->mode == DS_POLL) {
-		conn_set_deadline(conn, DEADLINE_POLL, conn->server->limits->poll_ms);
+		http_begin_poll(conn);
 	}
 	http_begin_answer(conn, &read->answer, &read_answer_ops);
 	read->observer = observe(conn, read, &read_ops, "");
@@ -475,11 +474,11 @@ static void begin_stream(struct conn *conn, struct ds_read *read, const struct l
 	room_note_known(conn);
 	struct ds_stream *stream = xcalloc(1, sizeof(*stream));
 	stream->least_cursor = read->least_cursor;
-	conn->state = stream;
+	conn_set_state(conn, stream);
 	placement_join(conn);
-	conn->ws->observer = observe(conn, read, &stream_ops, conn->ws->client_id);
+	conn_set_observer(conn, observe(conn, read, &stream_ops, conn_client_id(conn)));
 	free(read);
-	observer_load(conn->ws->observer, load);
+	observer_load(conn_observer(conn), load);
 }
 
 static void answer_head(struct conn *conn)
@@ -498,12 +497,12 @@ static void read_session(struct conn *conn, struct session *session)
 	struct load_request load;
 	struct ds_read *read = xcalloc(1, sizeof(*read));
 	const char *bad = read_query(conn, read);
-	if (bad || conn->http->framing.body != HTTP_NO_BODY) {
+	if (bad || http_has_body(conn)) {
 		http_refuse(conn, ERROR_bad_request, bad ? bad : "a stream is read without a body");
 		free(read);
 		return;
 	}
-	if (session && !room_in_session(conn->server, session)) {
+	if (session && !room_in_session(conn_server(conn), session)) {
 		http_refuse_limit(conn, LIMIT_session_connections,
 			"too many connections are about this session; try again later");
 		free(read);
@@ -515,7 +514,7 @@ static void read_session(struct conn *conn, struct session *session)
 	if (!find_place(conn, read, &load)) {
 		refuse_gone(conn);
 		free(read);
-	} else if (conn->http->method == HTTP_HEAD) {
+	} else if (http_method_of(conn) == HTTP_HEAD) {
 		answer_head(conn);
 		free(read);
 	} else if (read->mode == DS_STREAM) {
@@ -527,17 +526,17 @@ static void read_session(struct conn *conn, struct session *session)
 
 static void serve(struct conn *conn)
 {
-	const struct path_part *id = &conn->http->parts[0];
+	const struct path_part *id = http_part(conn, 0);
 	if (!session_id_is_valid(id->at, id->len)) {
 		http_refuse(conn, ERROR_not_found, NOTHING_HERE);
 		return;
 	}
 	http_copy_session_id(conn);
-	struct session *session = session_table_get(conn->server->sessions, id->at, id->len);
+	struct session *session = session_table_get(conn_sessions(conn), id->at, id->len);
 	struct refusal refusal = {0};
-	if (!conn_sees(conn, conn->session_id)) {
+	if (!conn_sees(conn, conn_session_id(conn))) {
 		http_refuse_no_session(conn);
-	} else if (conn_session_is_absent(conn, conn->session_id, id->len, &refusal)) {
+	} else if (conn_session_is_absent(conn, conn_session_id(conn), id->len, &refusal)) {
 		http_refuse(conn, refusal.code, refusal.message);
 	} else if (session ? !session_is_there(session) : !placement_channel(conn)) {
 		http_refuse_no_session(conn);
@@ -548,9 +547,11 @@ static void serve(struct conn *conn)
 
 #define OF_STREAM (ROUTE_SESSION | ROUTE_OTHER_EVENTS | ROUTE_LIVE)
 
-const struct route ds_routes[] = {
+static const struct route routes[] = {
 	{"/ds/sessions/{id}", "GET", .flags = OF_STREAM, .serve = serve},
 	{"/ds/sessions/{id...}", "", .flags = OF_STREAM},
 	{"/ds/*", "", .flags = ROUTE_OTHER_EVENTS},
 	{0},
 };
+
+const struct door door_ds = {.routes = routes};

@@ -3,7 +3,7 @@
  * (docs/durable-streams.md): routing, rights, and the refusals that all methods share.
  */
 #include "raw_internal.h"
-#include "server/relay/routes.h"
+#include "holdfast/door_streams.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static bool raw_polls(struct answer *answer)
 	struct conn *conn = answer->conn;
 	const struct http_raw *raw = raw_of(conn);
 	bool polls = raw->polls && !raw->is_over;
-	if (polls && conn->in.len && !conn->is_dead) {
+	if (polls && http_has_next(conn) && !conn_is_dead(conn)) {
 		raw_end_poll(conn);
 	}
 	return polls && !raw->is_over;
@@ -51,7 +51,7 @@ static void raw_refuse(struct answer *answer, enum answer_end end, const struct 
 	struct http_raw *raw = raw_of(conn);
 	if ((end == ANSWER_DENIED || end == ANSWER_DRAINED) && raw->polls && !raw->is_over) {
 		raw->is_over = true;
-		conn_set_deadline(conn, DEADLINE_NONE, 0);
+		http_end_poll(conn);
 		http_refuse(conn, refusal->code, refusal->message);
 	}
 }
@@ -175,7 +175,7 @@ bool raw_refuse_result(struct conn *conn, enum raw_result result, const struct r
 
 static void route_method(struct conn *conn, const char *name)
 {
-	switch (conn->http->method) {
+	switch (http_method_of(conn)) {
 	case HTTP_GET:
 		raw_get(conn, name);
 		break;
@@ -202,17 +202,17 @@ static enum right right_of(enum http_method method)
 
 static void serve(struct conn *conn)
 {
-	const char *name = raw_name(conn->http->path, RAW_NAME_MAX);
-	if (!conn->server->raw) {
+	const char *name = raw_name(http_path_of(conn), RAW_NAME_MAX);
+	if (!raw_store_of(conn)) {
 		http_refuse_with(conn, 501, "", ERROR_not_implemented,
 			"a server with --store has no streams of its own at /v1/stream/; sessions are read at /ds/sessions/");
-	} else if (!grant_sees_all(conn->grant)) {
+	} else if (!grant_sees_all(conn_grant(conn))) {
 		http_refuse(conn, ERROR_forbidden,
 			"the token allows only some sessions, and no streams");
 	} else if (!name) {
 		http_refuse(conn, ERROR_bad_request,
 			"a stream's name has 1 to 512 bytes of printable UTF-8, and no empty part, \".\", \"..\", \"__ds\" or backslash");
-	} else if (http_may(conn, right_of(conn->http->method))) {
+	} else if (http_may(conn, right_of(http_method_of(conn)))) {
 		route_method(conn, name);
 	}
 }
@@ -227,8 +227,15 @@ static const struct route_cors cors = {
 		"Producer-Epoch, Producer-Seq, Producer-Expected-Seq, Producer-Received-Seq, Location",
 };
 
-const struct route raw_routes[] = {
+static const struct route routes[] = {
 	{"/v1/stream/{name...}", "GET, HEAD, PUT, POST, DELETE", .body = BODY_BYTES,
 		.flags = ROUTE_APPENDS, .serve = serve, .cors = &cors},
 	{0},
 };
+
+static size_t count_damaged(const void *state)
+{
+	return state ? raw_count_damaged(state) : 0;
+}
+
+const struct door door_raw = {.routes = routes, .count_damaged = count_damaged};

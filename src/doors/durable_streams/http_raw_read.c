@@ -17,7 +17,7 @@ static void end(struct conn *conn)
 {
 	raw_of(conn)->is_over = true;
 	raw_watch_end(&raw_of(conn)->watch);
-	conn_set_deadline(conn, DEADLINE_NONE, 0);
+	http_end_poll(conn);
 }
 
 static void append_cursor(struct conn *conn, struct buffer *headers)
@@ -25,7 +25,7 @@ static void append_cursor(struct conn *conn, struct buffer *headers)
 	const struct http_raw *raw = raw_of(conn);
 	if (raw->polls) {
 		buffer_printf(headers, "stream-cursor: %" PRIu64 "\r\n",
-			ds_cursor(clock_now_ms(conn->server->clock), raw->least_cursor));
+			ds_cursor(clock_now_ms(conn_clock(conn)), raw->least_cursor));
 	}
 }
 
@@ -68,7 +68,7 @@ static void respond(struct conn *conn, struct buffer *headers, const char *etag,
 		http_respond_file(conn, 304, buffer_cstr(headers), NULL, 0, 0);
 	} else if (packs) {
 		buffer_append_str(headers, "content-encoding: gzip\r\n");
-		deflate_gzip(conn->server->deflater, body->data, body->len, &packed);
+		http_gzip(conn, body->data, body->len, &packed);
 		http_respond_file(
 			conn, 200, buffer_cstr(headers), packed.data, packed.len, packed.len);
 		buffer_finish(&packed);
@@ -108,7 +108,7 @@ static void answer_page(struct conn *conn, const struct raw_view *view, const st
 static bool look(struct conn *conn, bool touches, struct raw_view *ret)
 {
 	struct http_raw *raw = raw_of(conn);
-	enum raw_result result = raw_look(conn->server->raw, raw->name, touches, ret);
+	enum raw_result result = raw_look(raw_store_of(conn), raw->name, touches, ret);
 	bool is_same = result == RAW_DONE && (!raw->id || ret->id == raw->id);
 	if (is_same) {
 		raw->id = ret->id;
@@ -151,7 +151,7 @@ static void handle_page(void *arg, struct raw_page *page, int status)
 static void read_page(struct conn *conn)
 {
 	struct http_raw *raw = raw_of(conn);
-	raw->read = raw_read(conn->server->raw, raw->name, raw->from, false, handle_page, conn);
+	raw->read = raw_read(raw_store_of(conn), raw->name, raw->from, false, handle_page, conn);
 }
 
 /* --- long polls --- */
@@ -191,8 +191,8 @@ static void begin_poll(struct conn *conn)
 {
 	struct http_raw *raw = raw_of(conn);
 	raw->watch.news = handle_news;
-	raw_watch_begin(conn->server->raw, raw->name, &raw->watch);
-	conn_set_deadline(conn, DEADLINE_POLL, conn->server->limits->poll_ms);
+	raw_watch_begin(raw_store_of(conn), raw->name, &raw->watch);
+	http_begin_poll(conn);
 	conn_update_flow(conn);
 }
 
@@ -211,7 +211,7 @@ static const char *read_query(struct conn *conn, struct http_raw *raw, bool *ret
 	const char *cursor = query_get(conn, "cursor", buf, sizeof(buf));
 	if (cursor && getrandom(&random, sizeof(random), GRND_NONBLOCK) > 0) {
 		raw->least_cursor =
-			ds_cursor_behind(cursor, clock_now_ms(conn->server->clock), random);
+			ds_cursor_behind(cursor, clock_now_ms(conn_clock(conn)), random);
 	}
 	const char *live = query_get(conn, "live", buf, sizeof(buf));
 	raw->polls = live && strcmp(live, "long-poll") == 0;
@@ -254,7 +254,7 @@ void raw_get(struct conn *conn, const char *name)
 	struct raw_view view;
 	bool streams;
 	const char *bad = read_query(conn, raw, &streams);
-	if (!bad && conn->http->framing.body != HTTP_NO_BODY) {
+	if (!bad && http_has_body(conn)) {
 		bad = "a stream is read without a body";
 	}
 	if (bad) {

@@ -11,6 +11,7 @@
 
 #include "ds.h"
 #include "holdfast/utf8.h"
+#include "holdfast/websocket.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 /** conn.state */
 struct raw_reader {
 	struct conn *conn;
+	struct raw_store *store;
 	char *name;
 	enum raw_mode mode;
 	uint64_t id; /* of the stream; a later stream of the same name has another id */
@@ -91,7 +93,7 @@ static void write_page(
 	}
 	bool is_up_to_date = reader->seen == view->tail;
 	const struct raw_place place = {.at = reader->at,
-		.cursor = ds_cursor(clock_now_ms(conn->server->clock), reader->least_cursor),
+		.cursor = ds_cursor(clock_now_ms(conn_clock(conn)), reader->least_cursor),
 		.is_up_to_date = is_up_to_date,
 		.is_closed = is_up_to_date && view->is_closed};
 	struct frame *frame = make_frame(reader, page, &place);
@@ -105,7 +107,7 @@ static void write_page(
 
 static bool look(struct raw_reader *reader, struct raw_view *ret)
 {
-	bool is_there = raw_look(reader->conn->server->raw, reader->name, true, ret) == RAW_DONE &&
+	bool is_there = raw_look(reader->store, reader->name, true, ret) == RAW_DONE &&
 			ret->id == reader->id && reader->at <= ret->tail;
 	if (!is_there) {
 		conn_close(reader->conn, 1001, "the stream is gone"); /* the next answer says why */
@@ -118,7 +120,7 @@ static void handle_page(void *arg, struct raw_page *page, int status)
 	struct raw_reader *reader = arg;
 	struct raw_view view;
 	reader->read = NULL;
-	if (reader->conn->is_closing) {
+	if (conn_is_closing(reader->conn)) {
 		/* The page is no longer needed. */
 	} else if (status < 0) {
 		conn_close(reader->conn, 1011, "the stream cannot be read");
@@ -136,14 +138,14 @@ static void pump(struct raw_reader *reader)
 {
 	struct conn *conn = reader->conn;
 	struct raw_view view;
-	if (conn->is_closing || conn->is_dead || reader->read || !look(reader, &view)) {
+	if (conn_is_closing(conn) || conn_is_dead(conn) || reader->read || !look(reader, &view)) {
 		return;
 	}
 	if (!conn_is_writable(conn)) {
-		sock_want_writable(&conn->sock);
+		conn_want_writable(conn);
 		sending_count(conn);
 	} else if (view.tail > (view.is_closed ? reader->at : reader->seen)) {
-		reader->read = raw_read(conn->server->raw, reader->name, reader->at,
+		reader->read = raw_read(reader->store, reader->name, reader->at,
 			reader->mode == RAW_MODE_TEXT, handle_page, reader);
 	} else if (!reader->has_begun || view.is_closed) {
 		write_page(reader, &view, NULL);
@@ -158,7 +160,7 @@ static void handle_news(struct raw_watch *watch, struct raw_page *page, bool is_
 		conn_close(reader->conn, 1001, "the stream is gone");
 		return;
 	}
-	if (!page || page->from != reader->at || reader->read || reader->conn->is_closing ||
+	if (!page || page->from != reader->at || reader->read || conn_is_closing(reader->conn) ||
 		!reader->has_begun || !conn_is_writable(reader->conn)) {
 		pump(reader);
 	} else if (look(reader, &view)) {
@@ -168,14 +170,14 @@ static void handle_news(struct raw_watch *watch, struct raw_page *page, bool is_
 
 static void handle_writable(struct conn *conn)
 {
-	pump(conn->state);
+	pump(conn_state(conn));
 }
 
 static void handle_closed(struct conn *conn)
 {
-	struct raw_reader *reader = conn->state;
-	conn->state = NULL;
-	metrics_add(conn->server->metrics, METRIC_OBSERVERS_DS, (uint64_t)-1);
+	struct raw_reader *reader = conn_state(conn);
+	conn_set_state(conn, NULL);
+	metrics_add(conn_metrics(conn), METRIC_OBSERVERS_DS, (uint64_t)-1);
 	raw_watch_end(&reader->watch);
 	if (reader->read) {
 		raw_read_cancel(reader->read);
@@ -195,6 +197,7 @@ void raw_open_sse(struct conn *conn, const char *name, const struct raw_offset *
 {
 	struct raw_reader *reader = xcalloc(1, sizeof(*reader));
 	reader->conn = conn;
+	reader->store = raw_store_of(conn);
 	reader->name = xstrdup(name);
 	reader->mode = raw_mode_of(view->type);
 	reader->id = view->id;
@@ -208,8 +211,8 @@ void raw_open_sse(struct conn *conn, const char *name, const struct raw_offset *
 			: "cache-control: no-cache\r\n",
 		false);
 	room_note_known(conn);
-	conn->state = reader;
-	metrics_add(conn->server->metrics, METRIC_OBSERVERS_DS, 1);
-	raw_watch_begin(conn->server->raw, reader->name, &reader->watch);
+	conn_set_state(conn, reader);
+	metrics_add(conn_metrics(conn), METRIC_OBSERVERS_DS, 1);
+	raw_watch_begin(reader->store, reader->name, &reader->watch);
 	pump(reader);
 }

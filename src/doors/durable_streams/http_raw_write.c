@@ -19,13 +19,13 @@
 
 static bool has(const struct conn *conn, const char *name)
 {
-	return http_head_field(conn->http->head, name);
+	return http_head_field(http_head_of(conn), name);
 }
 
 static bool says_closed(const struct conn *conn)
 {
 	char text[8];
-	return http_head_copy(conn->http->head, "stream-closed", text, sizeof(text)) &&
+	return http_head_copy(http_head_of(conn), "stream-closed", text, sizeof(text)) &&
 	       strcasecmp(text, "true") == 0;
 }
 
@@ -35,7 +35,7 @@ static bool says_closed(const struct conn *conn)
  */
 static bool take_text(const struct conn *conn, const char *name, size_t most, char **ret)
 {
-	const struct http_head *head = conn->http->head;
+	const struct http_head *head = http_head_of(conn);
 	const struct http_field *field = http_head_field(head, name);
 	*ret = NULL;
 	if (!field) {
@@ -57,8 +57,9 @@ static bool take_text(const struct conn *conn, const char *name, size_t most, ch
 static bool take_number(const struct conn *conn, const char *name, bool plain, uint64_t *ret)
 {
 	char text[NUMBER_SIZE];
-	return http_head_copy(conn->http->head, name, text, sizeof(text)) &&
-	       http_count_fields(conn->http->head, name) == 1 && raw_number_read(text, plain, ret);
+	return http_head_copy(http_head_of(conn), name, text, sizeof(text)) &&
+	       http_count_fields(http_head_of(conn), name) == 1 &&
+	       raw_number_read(text, plain, ret);
 }
 
 static void refuse_request(struct conn *conn, const char *message)
@@ -79,17 +80,17 @@ static void append_producer(struct buffer *headers, const struct http_raw *raw)
 
 static void append_location(struct conn *conn, struct buffer *headers)
 {
-	const struct http_head *head = conn->http->head;
-	buffer_printf(headers, "location: %s://%.*s%.*s\r\n", conn->is_https ? "https" : "http",
-		(int)head->host.len, head->text + head->host.at, (int)head->path.len,
-		head->text + head->path.at);
+	const struct http_head *head = http_head_of(conn);
+	buffer_printf(headers, "location: %s://%.*s%.*s\r\n",
+		conn_is_https(conn) ? "https" : "http", (int)head->host.len,
+		head->text + head->host.at, (int)head->path.len, head->text + head->path.at);
 }
 
 static void answer_put(struct conn *conn, const struct http_raw *raw, struct buffer *headers)
 {
 	struct raw_view view;
 	bool is_new = raw->outcome.result == RAW_DONE;
-	bool is_there = raw_look(conn->server->raw, raw->name, false, &view) == RAW_DONE;
+	bool is_there = raw_look(raw_store_of(conn), raw->name, false, &view) == RAW_DONE;
 	if (is_new) {
 		append_location(conn, headers);
 	}
@@ -107,14 +108,14 @@ static void answer(struct conn *conn)
 		return;
 	}
 	buffer_append_str(&headers, RAW_HEADERS "cache-control: no-store\r\n");
-	if (conn->http->method != HTTP_DELETE) {
+	if (http_method_of(conn) != HTTP_DELETE) {
 		raw_append_offset(&headers, raw->outcome.tail);
 	}
 	if (raw->outcome.is_closed) {
 		buffer_append_str(&headers, "stream-closed: true\r\n");
 	}
 	append_producer(&headers, raw);
-	if (conn->http->method == HTTP_PUT) {
+	if (http_method_of(conn) == HTTP_PUT) {
 		answer_put(conn, raw, &headers);
 	} else {
 		bool is_first =
@@ -142,7 +143,7 @@ static void answer_later(struct conn *conn)
 	raw->wait.lsn = raw->outcome.lsn;
 	raw->wait.done = handle_durable;
 	if (raw->outcome.result == RAW_FAILED || raw->outcome.result == RAW_DAMAGED ||
-		raw->outcome.result == RAW_LIMIT || !raw_wait(conn->server->raw, &raw->wait)) {
+		raw->outcome.result == RAW_LIMIT || !raw_wait(raw_store_of(conn), &raw->wait)) {
 		raw->wait.lsn = 0;
 		answer(conn);
 	}
@@ -230,10 +231,10 @@ static bool read_type(struct conn *conn, struct http_raw *raw)
 /** Converts a JSON body to the form in which it is stored. Returns false if it has been refused. */
 static bool store_body(struct conn *conn, struct http_raw *raw, bool is_json, bool may_be_empty)
 {
-	if (!conn->rx.len || !is_json) {
+	if (!http_body(conn)->len || !is_json) {
 		return true;
 	}
-	int r = raw_json_store(conn->rx.data, conn->rx.len, &raw->bytes);
+	int r = raw_json_store(http_body(conn)->data, http_body(conn)->len, &raw->bytes);
 	if (r == -ENODATA && may_be_empty) {
 		return true;
 	}
@@ -251,22 +252,23 @@ static void create(struct conn *conn)
 	struct raw_view source;
 	bool is_json = raw->create.is_json;
 	if (raw->create.source &&
-		raw_look(conn->server->raw, raw->create.source, false, &source) == RAW_DONE) {
+		raw_look(raw_store_of(conn), raw->create.source, false, &source) == RAW_DONE) {
 		is_json = source.is_json;
 	}
 	if (!store_body(conn, raw, is_json, true)) {
 		return;
 	}
-	raw->create.bytes = is_json ? raw->bytes.data : conn->rx.data;
-	raw->create.len = is_json ? raw->bytes.len : conn->rx.len;
-	raw_create(conn->server->raw, &raw->create, &raw->outcome);
+	raw->create.bytes = is_json ? raw->bytes.data : http_body(conn)->data;
+	raw->create.len = is_json ? raw->bytes.len : http_body(conn)->len;
+	raw_create(raw_store_of(conn), &raw->create, &raw->outcome);
 	answer_later(conn);
 }
 
 static bool has_source(const struct conn *conn)
 {
 	struct raw_view source;
-	return raw_look(conn->server->raw, raw_of(conn)->create.source, false, &source) == RAW_DONE;
+	return raw_look(raw_store_of(conn), raw_of(conn)->create.source, false, &source) ==
+	       RAW_DONE;
 }
 
 static void handle_place(void *arg, struct raw_page *page, int status)
@@ -299,14 +301,14 @@ static void place_fork(struct conn *conn)
 	struct http_raw *raw = raw_of(conn);
 	struct raw_view source;
 	if (!raw->create.source ||
-		raw_look(conn->server->raw, raw->create.source, false, &source) != RAW_DONE) {
+		raw_look(raw_store_of(conn), raw->create.source, false, &source) != RAW_DONE) {
 		create(conn);
 		return;
 	}
 	uint64_t from = raw->create.has_offset ? raw->create.offset : source.tail;
 	if (source.is_json && (raw->create.has_offset || raw->create.sub_offset) &&
 		from <= source.tail) {
-		raw->read = raw_find(conn->server->raw, raw->create.source, from,
+		raw->read = raw_find(raw_store_of(conn), raw->create.source, from,
 			raw->create.sub_offset, handle_place, conn);
 		return;
 	}
@@ -368,7 +370,7 @@ static const char *read_append(struct conn *conn, struct http_raw *raw)
 	if (!take_text(conn, "stream-seq", RAW_SEQ_MAX, &raw->seq)) {
 		return "Stream-Seq has at most 200 bytes";
 	}
-	if (!conn->rx.len) {
+	if (!http_body(conn)->len) {
 		return raw->append.closes ? NULL
 					  : "the body has no bytes; send what is to be appended";
 	}
@@ -391,14 +393,14 @@ void raw_post(struct conn *conn, const char *name)
 		return;
 	}
 	bool is_json = raw->type && raw_type_is_json(raw->type);
-	raw_check_append(conn->server->raw, &raw->append, &raw->outcome);
+	raw_check_append(raw_store_of(conn), &raw->append, &raw->outcome);
 	if (raw->outcome.result == RAW_DONE) {
 		if (!store_body(conn, raw, is_json, false)) {
 			return;
 		}
-		raw->append.bytes = is_json ? raw->bytes.data : conn->rx.data;
-		raw->append.len = is_json ? raw->bytes.len : conn->rx.len;
-		raw_append(conn->server->raw, &raw->append, &raw->outcome);
+		raw->append.bytes = is_json ? raw->bytes.data : http_body(conn)->data;
+		raw->append.len = is_json ? raw->bytes.len : http_body(conn)->len;
+		raw_append(raw_store_of(conn), &raw->append, &raw->outcome);
 	}
 	answer_later(conn);
 }
@@ -408,6 +410,6 @@ void raw_post(struct conn *conn, const char *name)
 void raw_remove_stream(struct conn *conn, const char *name)
 {
 	struct http_raw *raw = raw_begin(conn, name);
-	raw_delete(conn->server->raw, name, &raw->outcome);
+	raw_delete(raw_store_of(conn), name, &raw->outcome);
 	answer_later(conn);
 }

@@ -2,7 +2,7 @@
 #ifndef HOLDFAST_NET_RAW_INTERNAL_H
 #define HOLDFAST_NET_RAW_INTERNAL_H
 
-#include "server/http/http_internal.h"
+#include "holdfast/http_exchange.h"
 
 #include "holdfast/raw.h"
 #include "raw_wire.h"
@@ -43,7 +43,13 @@ struct http_raw *raw_begin(struct conn *conn, const char *name);
 /** The state of the current request. */
 static inline struct http_raw *raw_of(const struct conn *conn)
 {
-	return list_entry(conn->http->answer, struct http_raw, answer);
+	return list_entry(http_answer(conn), struct http_raw, answer);
+}
+
+/** The streams of the server of the current request; NULL: they are off. */
+static inline struct raw_store *raw_store_of(const struct conn *conn)
+{
+	return http_door_state(conn);
 }
 
 /** Refuses the request as `result` says. Returns false if it is not a failure. */

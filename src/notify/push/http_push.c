@@ -1,6 +1,6 @@
 /* The push subscription of a login (proto/access.md#push-messages). */
-#include "server/http/http_internal.h"
-#include "server/relay/routes.h"
+#include "holdfast/http_exchange.h"
+#include "holdfast/door_push.h"
 
 #include "holdfast/push.h"
 
@@ -10,12 +10,12 @@
 
 static void get_push(struct conn *conn)
 {
-	struct login_cookie cookie;
+	char cookie[LOGIN_HALF_SIZE];
 	char half[LOGIN_HALF_SIZE];
 	struct buffer body = {0};
-	struct push *push = conn->server->push;
-	bool has = push && http_login_halves(conn, &cookie, half) &&
-		   access_is_subscribed(conn->server->access, cookie.value, half);
+	struct push *push = http_door_state(conn);
+	bool has = push && http_login_halves(conn, cookie, half) &&
+		   access_is_subscribed(conn_access(conn), cookie, half);
 	if (push) {
 		buffer_printf(&body, "{\"key\":\"%s\",\"subscribed\":%s}", push_public_key_of(push),
 			has ? "true" : "false");
@@ -48,16 +48,16 @@ static const char *read_subscription(const json_t *json, struct push_subscriptio
 /** Stores the subscription of the login, or removes it if `subscription` is NULL. */
 static void set_push(struct conn *conn, const struct push_subscription *subscription)
 {
-	struct login_cookie cookie;
+	char cookie[LOGIN_HALF_SIZE];
 	char half[LOGIN_HALF_SIZE];
-	if (!http_login_halves(conn, &cookie, half)) {
+	if (!http_login_halves(conn, cookie, half)) {
 		http_refuse(conn, ERROR_bad_request,
 			"push messages belong to the login of a browser; log in first");
 		return;
 	}
 	struct login_answer *answer = http_await(conn);
-	int r = access_subscribe(conn->server->access, cookie.value, half, subscription,
-		conn->server->limits->push_subscriptions, http_answer_kept, answer);
+	int r = access_subscribe(conn_access(conn), cookie, half, subscription,
+		conn_limits(conn)->push_subscriptions, http_answer_kept, answer);
 	if (r < 0) {
 		http_await_nothing(answer);
 	}
@@ -72,11 +72,11 @@ static void set_push(struct conn *conn, const struct push_subscription *subscrip
 static void post_push(struct conn *conn)
 {
 	struct push_subscription subscription;
-	json_t *json = json_loadb(
-		conn->rx.data ? conn->rx.data : "", conn->rx.len, JSON_REJECT_DUPLICATES, NULL);
+	json_t *json = json_loadb(http_body(conn)->data ? http_body(conn)->data : "",
+		http_body(conn)->len, JSON_REJECT_DUPLICATES, NULL);
 	const char *fault =
 		read_subscription(json, &subscription)
-			? push_fault(conn->server->push, &subscription)
+			? push_fault(http_door_state(conn), &subscription)
 			: "the body must be {\"endpoint\": string, \"keys\": {\"p256dh\": string, \"auth\": string}}";
 	if (fault) {
 		http_refuse(conn, ERROR_bad_request, fault);
@@ -88,20 +88,29 @@ static void post_push(struct conn *conn)
 
 static void serve(struct conn *conn)
 {
-	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
+	bool is_get = http_method_of(conn) == HTTP_GET || http_method_of(conn) == HTTP_HEAD;
 	if (is_get) {
 		get_push(conn);
-	} else if (!conn->server->push) {
+	} else if (!http_door_state(conn)) {
 		http_refuse(conn, ERROR_bad_request,
 			"this server sends no push messages (--push-host off, or --auth off)");
-	} else if (conn->http->method == HTTP_POST) {
+	} else if (http_method_of(conn) == HTTP_POST) {
 		post_push(conn);
 	} else {
 		set_push(conn, NULL);
 	}
 }
 
-const struct route push_routes[] = {
+static const struct route routes[] = {
 	{"/api/push", "GET, POST, DELETE", .body = BODY_JSON, .serve = serve},
 	{0},
 };
+
+static void set_gauges(void *state)
+{
+	if (state) {
+		push_count(state);
+	}
+}
+
+const struct door door_push = {.routes = routes, .set_gauges = set_gauges};

@@ -1,6 +1,6 @@
 /* Logins of browsers: exchanges a token for a cookie and a second half (proto/access.md). */
 #include "server/http/http_internal.h"
-#include "server/relay/routes.h"
+#include "server/routes/routes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -192,7 +192,8 @@ static void answer_logout(void *arg, int status)
 	free(answer);
 }
 
-bool http_login_halves(struct conn *conn, struct login_cookie *cookie, char half[LOGIN_HALF_SIZE])
+/** http_login_halves(), with the name of the cookie. */
+static bool find_login(struct conn *conn, struct login_cookie *cookie, char half[LOGIN_HALF_SIZE])
 {
 	bool has_half = http_head_copy(conn->http->head, "holdfast-login", half, LOGIN_HALF_SIZE);
 	struct login_cookies *cookies = login_cookies_of(conn, conn->http->head);
@@ -201,11 +202,21 @@ bool http_login_halves(struct conn *conn, struct login_cookie *cookie, char half
 	return conn->server->access && has_cookie;
 }
 
+bool http_login_halves(struct conn *conn, char cookie[LOGIN_HALF_SIZE], char half[LOGIN_HALF_SIZE])
+{
+	struct login_cookie found;
+	if (!find_login(conn, &found, half)) {
+		return false;
+	}
+	memcpy(cookie, found.value, LOGIN_HALF_SIZE);
+	return true;
+}
+
 static void delete_login(struct conn *conn)
 {
 	struct login_cookie cookie;
 	char half[LOGIN_HALF_SIZE] = "";
-	if (!http_login_halves(conn, &cookie, half)) {
+	if (!find_login(conn, &cookie, half)) {
 		deny(conn, DENIED_NO_TOKEN);
 		return;
 	}

@@ -3,7 +3,7 @@
  * to wrong ones. Host and Origin have been checked before (auth.c).
  */
 #include "server/http/http_internal.h"
-#include "holdfast/placement.h"
+#include "server/placement_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * of a loop tick, so no function has to expect it to vanish while it runs.
  */
 #include "server/http/http_internal.h"
-#include "holdfast/placement.h"
+#include "server/placement_internal.h"
 
 #include "server/listen/peer.h"
 #include "server/websocket/ws_internal.h"

@@ -1,6 +1,6 @@
 /* Admission of a request by its head: who sends it, and what is refused before its body arrives. */
 #include "http_internal.h"
-#include "holdfast/placement.h"
+#include "server/placement_internal.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,6 +1,6 @@
 /* Builds HTTP answers, and the heads of those that are streamed. */
 #include "http_internal.h"
-#include "holdfast/placement.h"
+#include "server/placement_internal.h"
 
 #include "holdfast/clock.h"
 #include "holdfast/deflate.h"

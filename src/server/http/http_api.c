@@ -1,10 +1,9 @@
 /* The REST API (proto/protocol.md#rest): requests about sessions, and the server's health. */
 #include "http_internal.h"
-#include "holdfast/placement.h"
-#include "server/relay/routes.h"
+#include "server/placement_internal.h"
+#include "server/routes/routes.h"
 #include "server/websocket/ws_internal.h"
 
-#include "holdfast/raw.h"
 #include "holdfast/session_list.h"
 
 #include <errno.h>
@@ -219,14 +218,22 @@ static void append_count(char *body, size_t size, const char *name, size_t count
 	}
 }
 
+size_t server_count_damaged(const struct server *server)
+{
+	size_t count = 0;
+	for (const struct door *door = server->doors; door->routes; door++) {
+		count += door->count_damaged ? door->count_damaged(door->state) : 0;
+	}
+	return count;
+}
+
 /** For a load balancer: whether it should send clients here. */
 static void get_readiness(struct conn *conn)
 {
 	char body[120] = "{\"status\":\"ready\"";
-	const struct raw_store *raw = conn->server->raw;
 	const struct session_table *sessions = conn->server->sessions;
 	append_count(body, sizeof(body), "damaged_sessions", session_table_count_damaged(sessions));
-	append_count(body, sizeof(body), "damaged_streams", raw ? raw_count_damaged(raw) : 0);
+	append_count(body, sizeof(body), "damaged_streams", server_count_damaged(conn->server));
 	append_count(body, sizeof(body), NULL, 1);
 	if (!server_may(conn->server->life, MAY_SERVE)) {
 		http_refuse(conn, ERROR_not_ready, "the server is shutting down");

@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_HTTP_INTERNAL_H
 #define HOLDFAST_HTTP_INTERNAL_H
 
+#include "holdfast/http_exchange.h"
 #include "server/net_internal.h"
 
 /* http_request.c */
@@ -29,8 +30,6 @@ void http_in_turn(struct conn *conn, void (*serve)(struct conn *conn));
 void http_end_unfinished(struct conn *conn, enum limit limit, const char *message);
 /** Sets the deadline by which the peer must have taken `size` bytes of an answer. */
 void http_expect_taken(struct conn *conn, uint64_t size);
-/** Makes this the answer to the current request, which has none yet. */
-void http_begin_answer(struct conn *conn, struct answer *answer, const struct answer_ops *ops);
 /**
  * The answer is over, or nobody waits for it: cancels its turn and calls `drop`. Does nothing if
  * there is none.
@@ -50,19 +49,6 @@ void http_finish(struct conn *conn);
 /* ws_observer.c */
 /** Streams the events of conn.session_id, which exists and which the token can see. */
 void http_open_sse(struct conn *conn);
-/** Takes an answer to an elicitation, whose content goes to the agent. */
-int conn_take_elicited(struct conn *conn, struct session *session, const struct request *request,
-	struct refusal *refusal);
-
-/* http_create.c */
-/**
- * Creates a session as the request says and announces it to the feeds. `cwd` is the agent's working
- * directory, which the caller has checked (NULL: the default). Returns 0, -EEXIST with `refusal`
- * not filled in if the id is taken, or another negative value with `refusal` filled in.
- */
-int conn_create_session(struct conn *conn, const struct session_request *request,
-	const struct agent_entry *entry, const char *cwd, struct session **ret_session,
-	struct refusal *refusal);
 
 /* route.c */
 /** No path is known: the request is about to begin, or is over. */
@@ -76,8 +62,6 @@ void http_find_route(struct conn *conn);
 void http_route(struct conn *conn);
 /** The session id in the path, and its length. Returns NULL if the path has none. */
 const char *http_find_session(const struct conn *conn, size_t *ret_len);
-/** Copies that id, which must be valid, to conn->session_id. */
-void http_copy_session_id(struct conn *conn);
 /** The kind of WebSocket at the path; NULL: none. */
 const struct conn_ops *http_find_socket(const struct conn *conn);
 bool http_needs_token(const struct conn *conn);
@@ -125,35 +109,12 @@ void http_admit(struct conn *conn);
 void http_append_cors(struct conn *conn, struct buffer *out);
 /** Answers a CORS preflight. */
 void http_answer_preflight(struct conn *conn);
-/**
- * Answers with JSON, or without a body if the status is 204. `headers` are whole lines, with CRLF.
- */
-void http_respond_with(
-	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len);
-void http_respond(struct conn *conn, unsigned status, const char *json, size_t len);
 /** 200 with a page of events, sessions or prompts, compressed if the client accepts that. */
 void http_respond_page(struct conn *conn, const struct buffer *json);
-/** Whether answers to the request are to be compressed. */
-bool http_takes_gzip(const struct conn *conn);
-/** Whether If-None-Match says that the client has the answer with this ETag already. */
-bool http_has_etag(const struct conn *conn, const char *etag);
 /** 200 with text of this content type. */
 void http_respond_text(struct conn *conn, const char *type, const char *text, size_t len);
-/**
- * Answers with a body of `size` bytes whose first `len` are given; the caller sends the rest.
- * `headers` includes the content type.
- */
-void http_respond_file(struct conn *conn, unsigned status, const char *headers, const char *body,
-	size_t len, uint64_t size);
 /** Sends the head of an answer that ends with the connection; `headers` are whole lines. */
 void http_begin_stream(struct conn *conn, const char *type, const char *headers);
-void http_refuse(struct conn *conn, enum error_code code, const char *message);
-/** Refuses because the session does not exist, or the token is not for it. */
-void http_refuse_no_session(struct conn *conn);
-/** Refuses because the session has just left this server: somebody has it, or will. */
-void http_refuse_moved(struct conn *conn);
-/** Refuses because the session was deleted while it was served, or if that is not so, has left. */
-void http_refuse_lost(struct conn *conn);
 /*
  * Most bytes of a body or message whose sender has not shown a token yet, so that strangers cannot
  * use up the memory that all connections share.
@@ -161,26 +122,15 @@ void http_refuse_lost(struct conn *conn);
 #define WITHOUT_TOKEN_MAX ((size_t)16 * 1024)
 /* The header that every 401 carries. */
 #define WANTS_TOKEN "www-authenticate: Bearer\r\n"
-void http_refuse_with(struct conn *conn, unsigned status, const char *headers, enum error_code code,
-	const char *message);
-/** Refuses because a limit was reached, with the limit's code, and counts it in the metrics. */
-void http_refuse_limit(struct conn *conn, enum limit limit, const char *message);
-/** Refuses with everything in `refusal`, including its details. */
-void http_refuse_event(struct conn *conn, const struct refusal *refusal);
-void http_refuse_method(struct conn *conn, const char *allow);
-void http_refuse_storage(struct conn *conn);
 
 /* files.c */
-/** Serves static files, at every path that is not of the API. */
-void http_get_file(struct conn *conn);
 /** Sends a part of an open file; `headers` includes the content type. Takes ownership of `fd`. */
 void http_send_opened(struct conn *conn, unsigned status, const char *headers, int fd,
 	uint64_t from, uint64_t size);
 
 /* http_api.c */
-#define NOTHING_HERE    "there is nothing at this address"
-#define SESSION_DELETED "the session has been deleted"
-#define SHUTTING_DOWN   "the server is shutting down; try again in a moment"
+/** How many streams and the like the doors cannot read. */
+size_t server_count_damaged(const struct server *server);
 #define NO_SESSION \
 	"there is no session with this id; POST /api/sessions makes one, and so does ?create=1 with the first events"
 /** Whether the session exists for clients; refuses the request if not. */
@@ -188,17 +138,6 @@ bool http_has_session(struct conn *conn, const struct session *session);
 /** Appends the session's REST object. */
 void http_append_session(
 	const struct conn *conn, struct buffer *out, const struct session *session);
-
-/* http_raw.c */
-/*
- * Sent with all bytes that may come from others: agents, producers, whoever writes to a raw stream.
- * Where a browser shows them as a document, that is a document of no origin, without scripts and
- * forms.
- */
-#define CONTENT_OF_OTHERS \
-	"content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox\r\n"
-/* The same where no page plays or shows it inline. */
-#define FILE_OF_OTHERS CONTENT_OF_OTHERS "content-disposition: attachment\r\n"
 
 /* http_create.c */
 /** POST /api/sessions. */
@@ -211,17 +150,6 @@ void http_post_events(struct conn *conn, struct session *session);
 void http_post_snapshot(struct conn *conn, struct session *session);
 
 /* http_login.c */
-/** Reads both halves of the request's login: cookie and header. Returns false if one is missing. */
-bool http_login_halves(struct conn *conn, struct login_cookie *cookie, char half[LOGIN_HALF_SIZE]);
-struct login_answer;
-/**
- * Creates an answer that waits for the disk. It is the argument of the callback, which frees it.
- */
-struct login_answer *http_await(struct conn *conn);
-/** Frees it instead: no callback will come. */
-void http_await_nothing(struct login_answer *answer);
-/** Such a callback: answers 204 when the change is durable, or refuses with storage_failed. */
-void http_answer_kept(void *arg, int status);
 
 /* http_search.c */
 /** Searches a session or, if it is NULL, all sessions that the token can see. */
@@ -230,9 +158,6 @@ void http_search(struct conn *conn, struct session *session);
 void server_forget_searches(struct server *server);
 
 /* http_sse.c */
-/** Turns the connection into a stream of server-sent events (sse_stream.c) and frees conn.http; `headers` are whole lines. */
-void http_begin_sse(
-	struct conn *conn, const struct conn_ops *ops, const char *headers, bool says_retry);
 /**
  * Answers with a stream that says why it ends: `error` is an error's JSON. A status would stop
  * EventSource for good, whereas this one comes back.
@@ -252,8 +177,6 @@ void http_drain_sse(struct conn *conn);
 void http_stream_begin(struct conn *conn);
 
 /* identity.c */
-/** Whether the sender has the right; refuses the request if not. */
-bool http_may(struct conn *conn, enum right right);
 /**
  * Checks the token again, which may have ended while the body arrived; refuses the request if it
  * has.
@@ -269,24 +192,8 @@ void http_refuse_later(struct conn *conn, struct session *session, const struct 
 /* query.c */
 /* Room for any value, with its NUL. */
 #define QUERY_MAX (HTTP_TARGET_MAX + 1)
-/*
- * Room for a value, with its NUL, other than a title, path, prefix, prompt_id, cursor or q; these
- * need QUERY_MAX.
- */
-#define QUERY_VALUE_MAX 128
-/**
- * Checks the whole query. Returns NULL, or a message: a name is not among `names` (NULL-terminated)
- * or is repeated, or a value is too long or wrongly escaped.
- */
-const char *query_check(struct conn *conn, const char *const names[]);
-/** Like query_check(), but ignores other names. */
-const char *query_check_known(struct conn *conn, const char *const names[]);
-/** Decodes a value into `buf`. Returns `buf`, or NULL if it is absent. Check the query first. */
-const char *query_get(struct conn *conn, const char *name, char *buf, size_t size);
 /** Reads a number from 1 to `most`. False if it is not one; *ret stays if it is not given. */
 bool query_count(struct conn *conn, const char *name, size_t most, size_t *ret);
-/** Parses a format; `text` NULL means `fallback`. Returns -1 if it is not a format. */
-int query_format(const char *text, enum event_format fallback, enum event_format *ret);
 /** Reads `create` and `title` into the connection. Returns NULL, or a message. */
 const char *query_append(struct conn *conn);
 /**
@@ -295,8 +202,6 @@ const char *query_append(struct conn *conn);
  */
 const char *query_read_stream(
 	struct conn *conn, struct observer_config *ret_config, struct load_request *ret_load);
-/** Reads `client_id` into the WebSocket. Returns NULL, or a message. */
-const char *query_read_client_id(struct conn *conn);
 /** Reads `format`, `deltas` and `client_id` of an observer's WebSocket. Returns NULL, or a message. */
 const char *query_read_observer(struct conn *conn);
 

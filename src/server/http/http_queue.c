@@ -1,6 +1,6 @@
 /* GET /api/sessions/{id}/queue: the prompts that wait for their turn. */
 #include "http_internal.h"
-#include "server/relay/routes.h"
+#include "server/routes/routes.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * it is complete.
  */
 #include "http_internal.h"
-#include "holdfast/placement.h"
+#include "server/placement_internal.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,9 +1,6 @@
 /* Looks up the route of a request (door.h), and answers from it what the path says. */
 #include "http_internal.h"
 
-#include "holdfast/parts.h"
-#include "server/relay/routes.h"
-
 #include <string.h>
 
 /* --- look-up --- */
@@ -87,32 +84,21 @@ void http_reset_route(struct http_exchange *http)
 {
 	static const struct route none = {"", "", .flags = ROUTE_OPEN};
 	http->route = &none;
+	http->door = NULL;
 	http->leads_nowhere = false;
-}
-
-static bool find_in(struct conn *conn, const struct route *table)
-{
-	for (const struct route *route = table; route->path; route++) {
-		if (fits(conn, route)) {
-			conn->http->route = route;
-			return true;
-		}
-	}
-	return false;
 }
 
 void http_find_route(struct conn *conn)
 {
 	struct http_exchange *http = conn->http;
 	http->leads_nowhere = has_dots(http->path) || has_escaped_slash(http->head);
-	for (const struct part *part = build_parts; part->name; part++) {
-		if (!part->is_in && part->paths && find_in(conn, part->paths)) {
-			return;
-		}
-	}
-	for (const struct route *const *table = all_routes; *table; table++) {
-		if (find_in(conn, *table)) {
-			return;
+	for (const struct door *door = conn->server->doors; door->routes; door++) {
+		for (const struct route *route = door->routes; route->path; route++) {
+			if (fits(conn, route)) {
+				http->door = door;
+				http->route = route;
+				return;
+			}
 		}
 	}
 }

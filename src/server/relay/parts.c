@@ -138,22 +138,9 @@ char *parts_refuse_environment(void)
 	return why;
 }
 
-/** Whether the route of a request is one of those of a part. */
-static bool has_route(const struct part *part, const struct route *route)
-{
-	const struct route *row = part->paths;
-	while (row && row->path && row != route) {
-		row++;
-	}
-	return row && row->path;
-}
-
 static void refuse_left_out(struct conn *conn)
 {
-	const struct part *part = build_parts;
-	while (!has_route(part, conn->http->route)) {
-		part++;
-	}
+	const struct part *part = http_door_state(conn); /* relay_doors.c */
 	const char *pattern = conn->http->route->path;
 	char *path = xstrndup(pattern, strcspn(pattern, "{*"));
 	char *why = part_refusal(part, path);

@@ -2,6 +2,7 @@
 
 #include "config_file.h"
 #include "notify.h"
+#include "relay_doors.h"
 #include "relay_leave.h"
 #include "relay_raw.h"
 #include "relay_reload.h"
@@ -50,6 +51,7 @@ struct relay {
 	struct webhooks *webhooks; /* NULL: no webhooks */
 	struct raw_store *raw; /* NULL with --store */
 	struct inherited_sockets inherited;
+	struct door doors[RELAY_DOORS];
 	struct server *server;
 	uv_prepare_t prepare;
 	uv_check_t check;
@@ -430,6 +432,7 @@ static const struct session_ops session_ops = {
 static void make_server(struct relay *relay, char **ret_why)
 {
 	const struct config *config = relay->config;
+	relay_list_doors(relay->doors, relay->push, relay->raw);
 	relay->server = server_create(
 		&(struct server_config){.life = &relay->life,
 			.loop = &relay->loop,
@@ -446,8 +449,7 @@ static void make_server(struct relay *relay, char **ret_why)
 			.web_dir = config->web_dir,
 			.highlight_dir = config->highlight_dir,
 			.access = relay->access,
-			.push = relay->push,
-			.raw = relay->raw,
+			.doors = relay->doors,
 			.metrics = relay->metrics,
 			.turns = &relay->turns,
 			.sessions = relay->sessions,

@@ -3,6 +3,7 @@
  * and dot files in those directories are not served. Files are read on the thread pool.
  */
 #include "server/http/http_internal.h"
+#include "routes.h"
 
 #include "holdfast/beneath.h"
 #include "holdfast/deflate.h"
@@ -350,7 +351,7 @@ void http_send_opened(struct conn *conn, unsigned status, const char *headers, i
 	start_work(job);
 }
 
-void http_get_file(struct conn *conn)
+static void get_file(struct conn *conn)
 {
 	const struct server *server = conn->server;
 	const char *path = conn->http->path + 1;
@@ -373,3 +374,11 @@ void http_get_file(struct conn *conn)
 	}
 	start(conn, dir, path);
 }
+
+/* Below the addresses of the API there is nothing, but who has no token is not told that. */
+const struct route file_routes[] = {
+	{"/api/sessions/{id...}", "", .flags = ROUTE_SESSION | ROUTE_CHECKED},
+	{"/api/{rest...}", "", .flags = 0},
+	{"/{file...}", "GET", .flags = ROUTE_OPEN | ROUTE_ALWAYS | ROUTE_LINKED, .serve = get_file},
+	{0},
+};

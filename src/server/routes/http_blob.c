@@ -4,7 +4,7 @@
  * nothing is read until the write is done.
  */
 #include "server/http/http_internal.h"
-#include "server/relay/routes.h"
+#include "routes.h"
 #include "server/websocket/ws_internal.h"
 
 #include "holdfast/blobs.h"

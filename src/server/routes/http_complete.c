@@ -3,7 +3,7 @@
  * /api/files in a directory that a new session can have.
  */
 #include "server/http/http_internal.h"
-#include "server/relay/routes.h"
+#include "routes.h"
 
 #include "holdfast/hide.h"
 #include "holdfast/utf8.h"

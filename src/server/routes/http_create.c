@@ -3,8 +3,8 @@
  * (proto/protocol.md#rest).
  */
 #include "server/http/http_internal.h"
-#include "holdfast/placement.h"
-#include "server/relay/routes.h"
+#include "server/placement_internal.h"
+#include "routes.h"
 
 #include <errno.h>
 #include <stdio.h>

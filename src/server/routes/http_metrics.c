@@ -1,10 +1,6 @@
 /* GET /metrics: counters kept as things happen, and gauges that are read on request. */
 #include "server/http/http_internal.h"
-#include "server/relay/routes.h"
-
-#include "holdfast/push.h"
-
-#include "holdfast/raw.h"
+#include "routes.h"
 
 #include <stdlib.h>
 
@@ -39,10 +35,11 @@ static void look(struct server *server)
 	metrics_set(metrics, METRIC_PRODUCERS, count_producers(server));
 	metrics_set(metrics, METRIC_RECEIVING_BYTES, server->received);
 	metrics_set(metrics, METRIC_SENDING_BYTES, server->sending);
-	metrics_set(
-		metrics, METRIC_STREAMS_DAMAGED, server->raw ? raw_count_damaged(server->raw) : 0);
-	if (server->push) {
-		push_count(server->push);
+	metrics_set(metrics, METRIC_STREAMS_DAMAGED, server_count_damaged(server));
+	for (const struct door *door = server->doors; door->routes; door++) {
+		if (door->set_gauges) {
+			door->set_gauges(door->state);
+		}
 	}
 }
 

@@ -1,6 +1,6 @@
 /* The feed: the list of sessions, and their changes. A WebSocket, or server-sent events. */
 #include "server/http/http_internal.h"
-#include "server/relay/routes.h"
+#include "routes.h"
 
 #include "holdfast/session_list.h"
 

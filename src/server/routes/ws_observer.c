@@ -3,8 +3,8 @@
  * and its stream of server-sent events, which has none.
  */
 #include "server/http/http_internal.h"
-#include "holdfast/placement.h"
-#include "server/relay/routes.h"
+#include "server/placement_internal.h"
+#include "routes.h"
 #include "server/websocket/ws_internal.h"
 
 #include "holdfast/intake.h"

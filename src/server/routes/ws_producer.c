@@ -1,6 +1,6 @@
 /* The producer's WebSocket: append, answered with `appended` once durable, and keepalive. */
 #include "server/http/http_internal.h"
-#include "server/relay/routes.h"
+#include "routes.h"
 #include "server/websocket/ws_internal.h"
 
 #include <stdio.h>

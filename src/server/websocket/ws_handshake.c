@@ -3,7 +3,7 @@
  * path, and the session that it is for.
  */
 #include "server/http/http_internal.h"
-#include "holdfast/placement.h"
+#include "server/placement_internal.h"
 
 #include "holdfast/deflate.h"
 

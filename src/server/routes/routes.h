@@ -1,6 +1,6 @@
-/* The tables of routes (door.h), each of which ends with a row without a path. */
-#ifndef HOLDFAST_NET_ROUTES_H
-#define HOLDFAST_NET_ROUTES_H
+/* The server's own tables of routes (door.h), each of which ends with a row without a path. */
+#ifndef HOLDFAST_ROUTES_H
+#define HOLDFAST_ROUTES_H
 
 #include "holdfast/door.h"
 
@@ -14,13 +14,7 @@ extern const struct route login_routes[]; /* http_login.c */
 extern const struct route metrics_routes[]; /* http_metrics.c */
 extern const struct route agent_routes[]; /* http_create.c */
 extern const struct route completion_routes[]; /* http_complete.c */
-extern const struct route push_routes[]; /* http_push.c */
-extern const struct route ai_routes[]; /* ai.c */
-extern const struct route editor_routes[]; /* editor.c */
-extern const struct route ds_routes[]; /* http_ds.c */
-extern const struct route raw_routes[]; /* http_raw.c */
-extern const struct route tap_routes[]; /* ws_tap.c */
-/** All of them, in the order in which they are searched; ends with NULL. */
-extern const struct route *const all_routes[];
+/** Files, and what no other row fits: the last table that is searched. */
+extern const struct route file_routes[]; /* files.c */
 
 #endif
