@@ -74,9 +74,7 @@ static const struct {
 	{"attach", "make the server an agent for an editor that speaks ACP", tool_attach},
 	{"url", "print the link that logs a browser in", tool_url},
 	{"token", "issue, list and revoke tokens", tool_token},
-#if HOLDFAST_HAS_AGENTS
 	{"acp-record", "run an agent and record its conversation with the client", tool_acp_record},
-#endif
 	{"limits", "list the limits that serve --limit sets", print_limits},
 #if HOLDFAST_HAS_AGENTS
 	{AGENT_GUARD_COMMAND, NULL, agent_guard_run},

@@ -4,8 +4,8 @@
  * interrupting it leaves the earlier backups as they are. Files that have not changed since the
  * last backup are hard links to those of that backup.
  */
+#include "admin.h"
 #include "backup.h"
-#include "holdfast/command.h"
 
 #include "holdfast/access.h"
 #include "holdfast/beneath.h"

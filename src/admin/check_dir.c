@@ -2,7 +2,7 @@
  * The check of a whole data directory, for holdfast verify and others: what the store keeps
  * (store_check.h), and the files of other rooms.
  */
-#include "holdfast/command.h"
+#include "admin.h"
 
 #include "holdfast/access.h"
 #include "holdfast/beneath.h"

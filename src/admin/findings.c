@@ -1,5 +1,5 @@
 /* What holdfast verify finds in a data directory, for other commands. */
-#include "holdfast/command.h"
+#include "admin.h"
 
 #include "holdfast/session.h"
 #include "holdfast/session_state.h"

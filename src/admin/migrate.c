@@ -1,8 +1,8 @@
 /* holdfast migrate: moves the sessions of a data directory to a database, or back. */
+#include "admin.h"
 #include "backup.h"
 #include "migrate_access.h"
 #include "offline.h"
-#include "holdfast/command.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/session.h"

@@ -2,8 +2,8 @@
  * holdfast new-epoch: gives sessions new epochs. After a restore from an older copy, the server may
  * give numbers that clients have seen to other events; a new epoch makes clients start over.
  */
+#include "admin.h"
 #include "offline.h"
-#include "holdfast/command.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/session.h"

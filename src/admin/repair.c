@@ -2,8 +2,8 @@
  * holdfast repair: restores what can be read of damaged sessions (src/core/store/embedded/repair.h), and gives
  * each of them a new epoch.
  */
+#include "admin.h"
 #include "offline.h"
-#include "holdfast/command.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/session.h"

@@ -3,8 +3,8 @@
  * when it is complete. By then its sessions have new epochs, so that no client mistakes new events
  * for old ones.
  */
+#include "admin.h"
 #include "backup.h"
-#include "holdfast/command.h"
 
 #include "holdfast/access.h"
 #include "holdfast/beneath.h"

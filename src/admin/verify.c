@@ -1,6 +1,6 @@
 /* holdfast verify: prints the findings of src/core/store/embedded/check.c. */
+#include "admin.h"
 #include "offline.h"
-#include "holdfast/command.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/session.h"

@@ -1,5 +1,4 @@
 /* holdfast export: writes a session's log as JSON lines for programs, or as a transcript. */
-#include "admin/offline.h"
 #include "holdfast/command.h"
 
 #include "transcript.h"

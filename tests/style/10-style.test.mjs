@@ -63,7 +63,7 @@ test('nothing is left over in the code', () => {
 test('text of others reaches stdout and stderr through diag() and diag_print() alone', () => {
 	// Help and tables of our own; pages and transcripts, made safe by terminal_text_add() and sheet_text(); protocols and recordings for programs; processes that have no log.
 	const others = ['main.c', 'core/base/diag.c', 'core/base/diag_clean.c', 'core/base/options.c', 'core/base/limits.c', 'server/relay/relay_qr.c', 'cli/view_terminal.c', 'cli/export.c', 'cli/progress.c',
-		'agents/record/acp_record.c', 'admin/verify.c', 'agents/process/agent_guard.c', 'agents/process/spawner_process.c'].map((file) => join('src', file));
+		'cli/acp_record.c', 'admin/verify.c', 'agents/process/agent_guard.c', 'agents/process/spawner_process.c'].map((file) => join('src', file));
 	assert.deepEqual(others.filter((file) => !existsSync(join(root, file))), []);
 	const writes = /\b(?:v?printf|diag_print_(?:text|bytes)|puts|fputs|perror|v?dprintf)\([^;]*;|\b(?:vf|f)(?:printf|write)\((?=[^;]*std(?:out|err))[^;]*;/g;
 	const shows = (call) => !/^(?:printf|diag_print_text)/.test(call) || /%[^%\w]*[\d*]*s/.test(call);

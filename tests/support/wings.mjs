@@ -55,7 +55,7 @@ const SOURCES = [
 	['src/core/wire/acp_names', 'core', 'agents'], ['src/core/wire/agent_state', 'core', 'agents'], ['src/core/wire/elicitation', 'core', 'agents'], ['src/core/wire/prompt_queue', 'core', 'agents'],
 	['src/core/json/', 'core', 'agents'], ['src/core/', 'core'],
 	['src/engines/', 'nodes'], ['src/nodes/node_identity', 'server', 'nodes'], ['src/nodes/', 'nodes'],
-	['src/agents/record/', 'commands'], ['src/agents/', 'agents'], ['examples/agents/', 'agents'],
+	['src/agents/', 'agents'], ['examples/agents/', 'agents'],
 	['src/doors/', 'doors'], ['src/notify/push/http_push', 'server', 'notify'], ['src/notify/', 'notify'], ['src/cli/', 'commands'], ['src/admin/', 'commands'],
 	['src/server/relay/config_webhook', 'server', 'notify'], ['src/server/listen/peer', 'server', 'nodes'],
 	['src/server/routes/append', 'server', 'core'], ['src/server/connection/conn_wait', 'server', 'core'], ['src/server/routes/http_blob', 'server', 'core'], ['src/server/routes/http_create', 'server', 'core'],

@@ -22,7 +22,7 @@ const struct part build_parts[] = {
 		.name = "agents",
 		.build_option = "-Dagents=true",
 		.is_in = HOLDFAST_HAS_AGENTS,
-		.commands = "acp-record",
+		.commands = "",
 		.options =
 			"agent agents agent-env agent-memory agent-processes agent-cgroup cwd sandbox "
 			"sandbox-read sandbox-write sandbox-sockets sandbox-user-namespaces",
