@@ -6,6 +6,8 @@
 #include "point.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/intake.h"
+#include "holdfast/json_span.h"
 #include "core/store/embedded/disk.h"
 
 #include <errno.h>
@@ -250,6 +252,66 @@ static void more_sessions_than_open_files(void **state)
 
 /* --- what no crash can do --- */
 
+/** Appends an event with this key. Returns its seq, or the code of the refusal. */
+static int append_key(
+	struct session *session, const char *key, struct append_ack *ret, const char **ret_code)
+{
+	struct refusal refusal = {0};
+	struct json_spans spans;
+	size_t bad;
+	char *events = xprintf("[{\"type\":\"x-note\",\"key\":\"%s\",\"data\":{}}]", key);
+	assert_int_equal(json_spans_read(events, strlen(events), &spans), 0);
+	int r = intake_append(session, spans.all + 1, 1, limits_default(), ret, &bad, &refusal);
+	*ret_code = refusal.code;
+	json_spans_finish(&spans);
+	free(events);
+	return r;
+}
+
+/**
+ * The last batch is damaged as a crash may leave one, but the log has its event, and so it was
+ * complete: whether its input had a key is unknown, and a retry must not be taken twice.
+ */
+static void a_key_is_in_doubt_if_only_the_log_has_its_event(void **state)
+{
+	struct rig rig;
+	struct buffer segment = {0};
+	struct append_ack ack;
+	const char *code;
+	uint64_t number;
+	size_t size;
+	rig_init(&rig);
+	assert_int_equal(rig_open(&rig), 0);
+	for (int i = 1; i <= 2; i++) {
+		const char *key = i == 1 ? "first" : "last";
+		assert_int_equal(append_key(rig_session(&rig, "s"), key, &ack, &code), 0);
+		rig_settle(&rig);
+	}
+	char *dir = rig_copy_dir(rig.dir);
+	rig_finish(&rig);
+	workload_newest_segment(dir, &number, &size, &segment);
+	file_spoil(segment.data, FLIP, size - 1);
+	for (int starts = 0; starts < 2; starts++) {
+		rig_init_on(&rig, dir);
+		assert_int_equal(rig_open(&rig), 0);
+		struct session *session = rig_session(&rig, "s");
+		assert_int_equal(session_channel(session)->max_seq, starts ? 3 : 2);
+		assert_int_equal(append_key(session, "first", &ack, &code), 0);
+		assert_true(ack.duplicate);
+		assert_int_not_equal(append_key(session, "last", &ack, &code), 0);
+		assert_string_equal(code, "keys_damaged");
+		if (!starts) {
+			rig_put(session, "x-note", "{}"); /* what has no key is taken */
+		}
+		rig_settle(&rig);
+		rig_finish(&rig);
+	}
+	rig_remove_dir(dir);
+	free(dir);
+	buffer_finish(&segment);
+	(void)state;
+}
+
 /** Where the second batch of a segment begins. */
 static size_t second_batch(const char *path)
 {
@@ -372,6 +434,7 @@ int main(void)
 		cmocka_unit_test(the_trash_is_emptied),
 		cmocka_unit_test(a_session_is_set_aside_twice),
 		cmocka_unit_test(more_sessions_than_open_files),
+		cmocka_unit_test(a_key_is_in_doubt_if_only_the_log_has_its_event),
 		cmocka_unit_test(damage_that_hides_whose_it_is_is_refused),
 		cmocka_unit_test(a_segment_off_the_chain_counts_for_nothing),
 		cmocka_unit_test(a_new_data_directory_has_a_name_for_good),

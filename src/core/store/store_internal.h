@@ -198,9 +198,9 @@ void log_keys_add_input(struct session_log *log, uint64_t nth, const struct log_
 void log_keys_note_replayed(struct session_log *log, uint64_t seq);
 /**
  * After a replay that lacks records: the log may have events behind them, whose inputs may have given
- * names. As many names count as lost as there are such events.
+ * names. As many names count as lost as there are such events. Returns whether there are some.
  */
-void log_keys_doubt(struct session_log *log);
+bool log_keys_doubt(struct session_log *log);
 /** Says, once the store is open, that names are lost: appends that need them are refused. */
 void log_keys_tell_missing(struct session_log *log);
 /** Before the log is freed: ends the waits for its names. */

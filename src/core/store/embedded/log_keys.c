@@ -110,16 +110,18 @@ void log_keys_note_replayed(struct session_log *log, uint64_t seq)
 	log->keys.known_to = seq > log->keys.known_to ? seq : log->keys.known_to;
 }
 
-void log_keys_doubt(struct session_log *log)
+bool log_keys_doubt(struct session_log *log)
 {
 	struct log_keys *keys = &log->keys;
 	if (log->last_seq <= keys->known_to) {
-		return;
+		return false;
 	}
 	keys->doubtful = log->last_seq - keys->known_to;
+	keys->known_to = log->last_seq;
 	keys->input_names += keys->doubtful;
 	keys->names.missing += keys->names.slots ? keys->doubtful : 0;
 	log->dirty = true;
+	return true;
 }
 
 void log_keys_add_input(struct session_log *log, uint64_t nth, const struct log_name *name)

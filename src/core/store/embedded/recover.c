@@ -5,6 +5,7 @@
  *   a segment, record or folder whose format  the server does not start, and has changed nothing
  *     this program does not know
  *   journal: torn batch at the end            cut off, logged; nothing in it was acknowledged
+ *   the same, and a log has events of it      it was complete once: their keys count as lost
  *   journal: newest segment without a header  removed if blank, moved to set-aside/ if no batch is in
  *                                             it; otherwise it was damaged: the server does not start
  *   journal: segment outside the chain        removed: its batches were refused, or are in the logs

@@ -13,6 +13,7 @@ struct recovery {
 	const char *only; /* recover only this session; NULL: all */
 	struct journal_view view;
 	bool only_looks; /* change nothing on disk */
+	bool was_cut; /* the newest segment had a torn batch; logs get events only of synced ones */
 	int error; /* of make_missing() */
 	struct hash *kept; /* a set: ids of sessions replayed from records kept in their folders */
 	char **ret_why;
@@ -30,7 +31,7 @@ int recover_replay(void *arg, const struct record *record, const struct journal_
 bool recover_log_is_empty(struct store *store, const char *id);
 /** Whether this is a repair, and of this session. */
 bool recover_is_to_repair(const struct recovery *rec, const char *id);
-/** Repair, once the journal has been walked: notes a damaged record of a session, and lost names. */
+/** Once the journal has been walked: notes lost names, and in a repair a session's damaged record. */
 void recover_note_last(struct recovery *rec, struct session_log *log);
 /** `journal_fd`: the directory of the journal, or of one that was kept; it stays the caller's. */
 struct recovery recovery_begin(struct store *store, int journal_fd, char **ret_why);

@@ -192,6 +192,7 @@ static int handle_damage(void *arg, enum journal_damage damage, const struct jou
 		journal_view_note_damaged(&rec->view, place->session);
 		return 0;
 	case JOURNAL_TORN:
+		rec->was_cut = !(place->reader->flags & JOURNAL_FLAG_RELAXED);
 		return rec->only_looks ? 0 : cut_segment(rec->store, number, place->at);
 	case JOURNAL_LACKS_HEADER:
 	case JOURNAL_REST_DAMAGED:

@@ -219,15 +219,21 @@ bool recover_is_to_repair(const struct recovery *rec, const char *id)
 
 void recover_note_last(struct recovery *rec, struct session_log *log)
 {
-	if (!recover_is_to_repair(rec, log->id) || hash_get(rec->kept, log->id, strlen(log->id))) {
+	bool is_repair = recover_is_to_repair(rec, log->id);
+	if (hash_get(rec->kept, log->id, strlen(log->id))) {
 		return;
 	}
-	if (journal_view_is_damaged(&rec->view, log->id, log->epoch)) {
+	if (is_repair && journal_view_is_damaged(&rec->view, log->id, log->epoch)) {
 		repair_note_journal(log, RECORD_DAMAGED);
 		repair_note_unused(log);
 	}
-	if (embedded_log_of(log)->repair || rec->store->journal_is_damaged) {
+	if (is_repair && (embedded_log_of(log)->repair || rec->store->journal_is_damaged)) {
 		log_keys_doubt(log);
+	}
+	if (rec->was_cut && log_keys_doubt(log)) {
+		diag(DIAG_ERROR,
+			"session %s: its log has events of the batch that was cut off, which was complete once: keys of their inputs count as lost",
+			log->id);
 	}
 }
 
