@@ -17,6 +17,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if !HOLDFAST_HAS_POSTGRES
+static bool is_address_of_postgres(const char *place)
+{
+	return strncmp(place, "postgresql://", strlen("postgresql://")) == 0 ||
+	       strncmp(place, "postgres://", strlen("postgres://")) == 0;
+}
+
+const struct store_kind store_postgres = {
+	.name = "PostgreSQL",
+	.left_out_by = "-Dpostgres=true",
+	.is_address = is_address_of_postgres,
+};
+#endif
+
 static const struct store_kind *const store_kinds[] = {&store_postgres, NULL};
 
 static int serve(int argc, char **argv)

@@ -41,9 +41,10 @@ test('the table names what the program has', async () => {
 	assert.deepEqual(variables.filter(([name, variable]) => variable !== `HOLDFAST_${name.toUpperCase().replaceAll('-', '_')}`), [], 'a variable is named as its option');
 });
 
-const skip = gone.length === 0 && 'this program has all parts';
+/* Of a program that has all parts there is nothing to test here: style 29 runs this file with one that has none. */
+const testLack = gone.length > 0 ? test : () => {};
 
-test('commands and options of a part that is left out are refused, wherever they are', { skip }, async (t) => {
+testLack('commands and options of a part that is left out are refused, wherever they are', async (t) => {
 	for (const part of gone) {
 		for (const name of part.commands) {
 			const { code, stdout, stderr } = await runToEnd([name, '--help']);
@@ -64,7 +65,7 @@ test('commands and options of a part that is left out are refused, wherever they
 	}
 });
 
-test('an address of a part that is left out answers 501, with the build option', { skip }, async (t) => {
+testLack('an address of a part that is left out answers 501, with the build option', async (t) => {
 	const server = await Server.start(t);
 	for (const part of gone) {
 		for (const pattern of part.paths) {

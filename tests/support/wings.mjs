@@ -57,7 +57,7 @@ const SOURCES = [
 	['src/engines/', 'nodes'], ['src/nodes/node_identity', 'server', 'nodes'], ['src/nodes/', 'nodes'],
 	['src/agents/', 'agents'], ['examples/agents/', 'agents'],
 	['src/doors/', 'doors'], ['src/notify/push/http_push', 'server', 'notify'], ['src/notify/', 'notify'], ['src/cli/', 'commands'], ['src/admin/', 'commands'],
-	['src/server/relay/config_webhook', 'server', 'notify'], ['src/server/listen/peer', 'server', 'nodes'],
+	['src/server/listen/peer', 'server', 'nodes'],
 	['src/server/routes/append', 'server', 'core'], ['src/server/connection/conn_wait', 'server', 'core'], ['src/server/routes/http_blob', 'server', 'core'], ['src/server/routes/http_create', 'server', 'core'],
 	['src/server/routes/http_events', 'server', 'core'], ['src/server/routes/http_search', 'server', 'core'], ['src/server/http/http_stream', 'server', 'core'], ['src/server/routes/ws_producer', 'server', 'core'],
 	['src/server/routes/http_complete', 'server', 'agents'], ['src/server/http/http_queue', 'server', 'agents'], ['src/server/routes/ws_prompts', 'server', 'agents'],

@@ -30,6 +30,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What several nodes add; NULL in a program without them. */
+static const struct placement_ops *const placement =
+	HOLDFAST_HAS_POSTGRES ? &node_placement_ops : NULL;
+static const struct session_elsewhere_ops *const elsewhere =
+	HOLDFAST_HAS_POSTGRES ? &session_elsewhere_ops : NULL;
+
 /* How long a shutdown waits for sockets to take their close frames (ms). */
 #define DRAIN_MS 300
 
@@ -453,8 +459,7 @@ static void make_server(struct relay *relay, char **ret_why)
 			.metrics = relay->metrics,
 			.turns = &relay->turns,
 			.sessions = relay->sessions,
-			.placement = session_table_is_shared(relay->sessions) ? &node_placement_ops
-									      : NULL,
+			.placement = session_table_is_shared(relay->sessions) ? placement : NULL,
 			.agents = relay->agents},
 		ret_why);
 }
@@ -482,7 +487,7 @@ static int open_rooms(struct relay *relay)
 						   .lease_end = spawner_deadline(relay->spawner)},
 					   .ops = &session_ops,
 					   .owner = relay,
-					   .elsewhere = &session_elsewhere_ops},
+					   .elsewhere = elsewhere},
 			&relay->sessions, &why) == 0 &&
 		open_access(relay, &why) == 0 && open_push(relay, &why) == 0 &&
 		open_webhooks(relay, &why) == 0) {
