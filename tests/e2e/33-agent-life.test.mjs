@@ -148,7 +148,8 @@ test(`50 agents, prompted and killed at random for ${STORM_S} s: no process, des
 	symlinkSync(demoAgent(), marker);
 	const server = await Server.start(t, { agent: `exec ${marker} --rate 0`, args: [...SOON, '--limit', 'agent_idle_ms=1000'] });
 	const spawner = spawnerOf(server);
-	const before = pipesOf(server.pid);
+	// With a database, up to 4 idle connections are kept for reading; each is opened when it is first needed.
+	const before = pipesOf(server.pid) + (process.env.HOLDFAST_TEST_STORE ? 4 : 0);
 	const sessions = await Promise.all(Array.from({ length: 50 }, async () => {
 		const { id } = await server.createSession();
 		const observer = await Observer.connect(t, server, id, { query: { format: 'markdown' } });
@@ -192,7 +193,7 @@ test(`50 agents, prompted and killed at random for ${STORM_S} s: no process, des
 	await untilGone(marker);
 	await eventually(() => `children: ${JSON.stringify(childrenOf(spawner))}`, () => childrenOf(spawner).length === 0);
 	assert.deepEqual(childrenOf(server.pid).map(({ pid }) => pid), [spawner]);
-	await eventually(() => `${pipesOf(server.pid)} pipes and sockets, ${before} before`, () => pipesOf(server.pid) <= before);
+	await eventually(() => `${pipesOf(server.pid)} pipes and sockets, at most ${before} before`, () => pipesOf(server.pid) <= before);
 	await server.stop();
 	const { code, stdout } = await runToEnd(['verify', server.store]);
 	assert.equal(code, 0, stdout);

@@ -24,6 +24,12 @@ async function connect(t, server, id) {
 	return observer;
 }
 
+/** Gives the turn's prompt as it is logged. It waits in the queue while the agent speaks by itself, and has no seq until then. */
+async function promptTo(observer, message) {
+	const { prompt_id } = await observer.prompt(message);
+	return observer.waitForEvent((e) => e.type === 'user_prompt' && e.data.prompt_id === prompt_id, { after: 0, ms: 60_000 });
+}
+
 /** The processes that run the agent of this directory, without the shell and the guard before it. */
 function agentsOf(dir) {
 	return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).filter((pid) => {
@@ -78,7 +84,7 @@ for (const seed of SEEDS) {
 		const { id } = await server.createSession();
 		for (let round = 0; round < ROUNDS; round++) {
 			let observer = await connect(t, server, id);
-			const { seq } = await observer.prompt(random(2) === 0 ? 'Go on' : `Question ${round} of many`);
+			const { seq } = await promptTo(observer, random(2) === 0 ? 'Go on' : `Question ${round} of many`);
 			if (await disturb(server, dir, random, observer, seq) === 'server') {
 				observer = await connect(t, server, id);
 			}
@@ -88,7 +94,7 @@ for (const seed of SEEDS) {
 		// One turn in peace: what was missed is told now. The first may still hear of the last kill.
 		const observer = await connect(t, server, id);
 		const lastTurn = async () => {
-			const { seq } = await observer.prompt('The last question');
+			const { seq } = await promptTo(observer, 'The last question');
 			return (await observer.waitForEvent('turn_end', { after: seq, ms: 60_000 })).data;
 		};
 		writeFileSync(join(dir, 'at-once'), '');

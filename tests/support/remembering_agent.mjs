@@ -1,7 +1,8 @@
 // An ACP agent that keeps its sessions on disk and goes on with them: node remembering_agent.mjs DIR [seed]. It says
 // words that it never says twice, writes down each message before or after it has said it, and is made to be killed
 // at any moment. What it tells of its history comes in one piece or in many, and at times behind the answer,
-// with pauses, unless there is a file `at-once`.
+// with pauses, unless there is a file `at-once`. On a busy machine a pause may last longer than a server has to wait
+// (proto/protocol.md, "How a replay is compared"): it then ends, as if it were killed.
 
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,6 +12,7 @@ import { randomNumbers } from './recording.mjs';
 const [dir, seed = '1'] = process.argv.slice(2);
 const random = randomNumbers(Number(seed) + process.pid);
 const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+const PAUSE_MAX_MS = 1200; // the server waits 1500
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const fileOf = (sessionId) => join(dir, `${sessionId}.jsonl`);
 const words = join(dir, 'words');
@@ -77,6 +79,7 @@ async function load(id, { sessionId }) {
 	const entries = readFileSync(fileOf(sessionId), 'utf8').split('\n').filter(Boolean).map(JSON.parse);
 	const isLate = !existsSync(join(dir, 'at-once')) && random(2) === 0;
 	const answerAt = isLate ? random(entries.length + 1) : entries.length;
+	let told = Date.now();
 	for (const [i, { kind, text, messageId, toolCallId }] of entries.entries()) {
 		if (i === answerAt) {
 			send({ id, result: null });
@@ -84,6 +87,10 @@ async function load(id, { sessionId }) {
 		if (i >= answerAt && random(4) === 0) {
 			await pause([120, 600][random(2)]);
 		}
+		if (i >= answerAt && Date.now() - told > PAUSE_MAX_MS) {
+			process.exit(1);
+		}
+		told = Date.now();
 		if (toolCallId) {
 			update(sessionId, 'tool_call', { toolCallId, title: 'Looking', status: 'completed' });
 			continue;

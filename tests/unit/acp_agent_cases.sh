@@ -118,6 +118,15 @@ load-trickle)
 	say 'It is green.'
 	serve_prompts
 	;;
+load-late-more)
+	# The history goes on behind the answer, and after a pause where the log ends.
+	begin_again '{"loadSession":true}'
+	answer '{}'
+	history
+	sleep 0.6
+	say 'This was never heard.'
+	serve_prompts
+	;;
 once)
 	# Answers one prompt, and is gone.
 	begin

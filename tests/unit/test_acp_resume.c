@@ -123,6 +123,22 @@ static void test_load_goes_on_behind_its_answer(void **state)
 	json_decref(events);
 }
 
+/** The log's newest turn was cut off: an agent that is late may have more of it, after a pause. */
+static void test_load_goes_on_where_a_turn_was_cut_off(void **state)
+{
+	struct fixture *f = *state;
+	json_t *events = whole_log();
+	json_array_append_new(events, json_pack("{s:s, s:{s:s}}", "type", "turn_end", "data",
+					      "stop_reason", "agent_stopped"));
+	go_on(f, "load-late-more", events);
+	run_until(f, "turn_end");
+	assert_true(log_has_line(f,
+		"history\n" STARTED " resumed\n"
+		"recovered agent_message_chunk {\"text\":\"This was never heard.\"} -\n"
+		"text {'jsonrpc':'2.0','id':3,'method':'session/prompt'"));
+	json_decref(events);
+}
+
 /** Some tell it long after the answer: until the log's newest turn was told, it is waited for. */
 static void test_load_that_trickles(void **state)
 {
@@ -266,6 +282,7 @@ int main(void)
 		AGENT_TEST(test_load_adds_nothing),
 		AGENT_TEST(test_load_adds_what_is_missing),
 		AGENT_TEST(test_load_goes_on_behind_its_answer),
+		AGENT_TEST(test_load_goes_on_where_a_turn_was_cut_off),
 		AGENT_TEST(test_load_that_trickles),
 		AGENT_TEST(test_load_refused),
 		AGENT_TEST(test_load_of_another_history),

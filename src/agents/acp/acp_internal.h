@@ -102,6 +102,7 @@ struct acp_resume {
 	bool can_load;
 	unsigned failures; /* consecutive children that did not survive resuming */
 	struct reconcile *replay; /* while the agent replays its history */
+	bool is_late; /* some of the history has come behind the answer to session/load */
 	json_t *loaded; /* the answer to session/load */
 	int64_t loaded_at; /* when that answer arrived; loop_now_ms() */
 	int64_t replayed_at; /* when the newest update of the history arrived; loop_now_ms() */

@@ -18,9 +18,10 @@
 /*
  * For some agents the answer to session/load is not the end of the history (gemini sends most of it
  * up to 5 ms later). The history has ended when nothing has arrived for QUIET_MS and SETTLE_MS have
- * passed since the answer. While the newest turn of the log has not been replayed, a pause can last
- * LONG_QUIET_MS. The prompt must not be sent earlier: the rest of the history could not be told
- * from the answer.
+ * passed since the answer. A pause can last LONG_QUIET_MS while the newest turn of the log has not
+ * been replayed. It can also, if that turn was cut off and history has come behind the answer: the
+ * agent may have more of this turn than the log. The prompt must not be sent earlier: the rest of
+ * the history could not be told from the answer.
  */
 #define QUIET_MS      20
 #define SETTLE_MS     50
@@ -105,6 +106,7 @@ void acp_resume_begin(struct acp_agent *agent)
 	} else if (agent->resume.can_load) {
 		agent->session.stage = ACP_RECALLING;
 		agent->resume.replay = reconcile_create(HISTORY_SIZE_MAX);
+		agent->resume.is_late = false;
 		agent->ops->history(agent->owner, false);
 	} else {
 		give_up(agent, "because it cannot resume an earlier one");
@@ -240,6 +242,7 @@ bool acp_resume_take(
 		acp_agent_keep_early(agent, params, line_len);
 	} else if (kind) {
 		agent->resume.replayed_at = loop_now_ms(agent->loop);
+		agent->resume.is_late = agent->session.stage == ACP_SETTLING;
 		acp_agent_join(agent, update);
 		acp_resume_replay(agent->resume.replay, update, line_len);
 	}
@@ -276,13 +279,20 @@ static void end_history(struct acp_agent *agent)
 	acp_agent_begun(agent);
 }
 
+/** Whether all is replayed that the agent can be expected to have. */
+static bool is_whole(const struct acp_agent *agent)
+{
+	bool may_go_on = agent->resume.is_late && reconcile_is_cut_off(agent->resume.replay);
+	return !may_go_on && reconcile_is_complete(agent->resume.replay);
+}
+
 void acp_resume_settle(struct acp_agent *agent)
 {
 	int64_t now = loop_now_ms(agent->loop);
 	int64_t since = now - agent->resume.loaded_at;
 	int64_t quiet = now - agent->resume.replayed_at;
 	bool is_over = since >= SETTLE_MS && quiet >= QUIET_MS &&
-		       (quiet >= LONG_QUIET_MS || reconcile_is_complete(agent->resume.replay));
+		       (quiet >= LONG_QUIET_MS || is_whole(agent));
 	/*
 	 * While reading is paused, more history may be in the pipe. An agent that asks for one file
 	 * after another could keep it paused forever.

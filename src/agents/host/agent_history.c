@@ -10,7 +10,7 @@
 #define EVENTS_MAX  100000
 #define PAGE_EVENTS 1000
 
-/** Whether an event can be part of a replayed history or of the agent's state. */
+/** Whether an event is compared with the replay, or belongs to the agent's state. */
 static bool is_of_history(const struct event_view *view)
 {
 	switch (view->type) {
@@ -20,6 +20,7 @@ static bool is_of_history(const struct event_view *view)
 	case EVENT_TOOL_CALL:
 	case EVENT_TOOL_CALL_UPDATE:
 	case EVENT_PERMISSION_REQUEST:
+	case EVENT_TURN_END:
 	case EVENT_PLAN:
 	case EVENT_CUSTOM:
 		return true;

@@ -340,6 +340,9 @@ void logged_add(struct logged *logged, const char *type, const json_t *data, con
 		track_add_call(track, turn, type, data);
 	} else if (strcmp(type, "permission_request") == 0) {
 		track_add_call(track, turn, type, json_object_get(data, "tool_call"));
+	} else if (strcmp(type, "turn_end") == 0) {
+		const char *reason = json_string_value(json_object_get(data, "stop_reason"));
+		logged->is_cut_off = reason && strcmp(reason, "agent_stopped") == 0;
 	} else if (strcmp(type, "plan") == 0 || strncmp(type, "x-acp-", 6) == 0) {
 		add_other(logged, type, data);
 	}

@@ -74,6 +74,7 @@ struct logged {
 	size_t size_max; /* limit for `size`; also limits the number of names */
 	size_t name_count;
 	bool is_cut; /* the oldest part of the log is missing */
+	bool is_cut_off; /* the newest turn ended because the agent, or the server, had stopped */
 };
 
 /** The collected log; for tests. */

@@ -95,6 +95,11 @@ bool reconcile_is_complete(struct reconcile *r)
 	return r->is_complete;
 }
 
+bool reconcile_is_cut_off(const struct reconcile *r)
+{
+	return r->logged.is_cut_off;
+}
+
 /* --- what is new --- */
 
 /** Adds a new event; takes over `data`. */

@@ -51,6 +51,11 @@ void reconcile_event(struct reconcile *r, const char *type, const json_t *data);
  */
 bool reconcile_is_complete(struct reconcile *r);
 /**
+ * Whether the log's newest turn was cut off: the agent, or the server, had stopped. The replay may
+ * then go on behind the log's end.
+ */
+bool reconcile_is_cut_off(const struct reconcile *r);
+/**
  * Ends the replay and returns what is new, in order, as [{type, data, message_id?}]: input events;
  * prompts are user_prompt {message}. New reference.
  */
