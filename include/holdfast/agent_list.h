@@ -38,8 +38,6 @@ int agent_list_read(
 void agent_list_make(struct agent_list *list, const char *command, const char *cwd);
 /** Frees what the list holds and empties it. */
 void agent_list_finish(struct agent_list *list);
-/** Finds an agent by name; NULL: the default. Returns NULL if it does not exist. */
-const struct agent_entry *agent_list_find(const struct agent_list *list, const char *name);
 /**
  * Builds the agent's environment from `from` (the server's), the entries `common` (--agent-env;
  * NULL: none) and the agent's own entries; of several entries for one name, the last one counts.

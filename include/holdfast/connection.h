@@ -28,7 +28,12 @@ const struct limits *conn_limits(const struct conn *conn);
 const struct clock *conn_clock(const struct conn *conn);
 const struct server_life *conn_life(const struct conn *conn);
 struct session_table *conn_sessions(const struct conn *conn);
+/** NULL: built without agents. */
 struct agent_host *conn_agents(const struct conn *conn);
+/** Refuses with no_agent if the session has none. Returns 0 or -EINVAL. */
+int conn_check_agent(const struct conn *conn, struct session *session, struct refusal *refusal);
+/** Has the session's agent cancel its turn. Returns -ESRCH if none is running. */
+int conn_cancel_turn(struct conn *conn, struct session *session);
 /** NULL: no authentication. */
 struct access *conn_access(const struct conn *conn);
 /** NULL: nothing is counted. The functions of metrics.h accept that. */

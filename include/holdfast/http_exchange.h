@@ -148,7 +148,7 @@ void http_refuse_deleted(struct conn *conn);
  * not filled in if the id is taken, or another negative value with `refusal` filled in.
  */
 int conn_create_session(struct conn *conn, const struct session_request *request,
-	const struct agent_entry *entry, const char *cwd, struct session **ret_session,
+	const struct agent_offer *offer, const char *cwd, struct session **ret_session,
 	struct refusal *refusal);
 
 #endif

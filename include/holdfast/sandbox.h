@@ -43,4 +43,7 @@ void sandbox_shield(void);
  */
 int sandbox_enter(const struct sandbox *sandbox, int version, const char **ret_what);
 
+/** Frees the lists, and removes `tmp`. Call it when the agents are gone. */
+void sandbox_finish(struct sandbox *sandbox);
+
 #endif

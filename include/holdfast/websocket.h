@@ -46,8 +46,6 @@ struct observer_config ws_observer_config(const struct conn *conn);
 
 /* --- prompts and answers --- */
 
-/** Refuses if the session has no agent. Returns 0 or -EINVAL. */
-int conn_check_agent(const struct conn *conn, struct refusal *refusal);
 /** Passes a setting or a login on to the session's agent. Returns 0 or -EINVAL. */
 int conn_apply_setting(struct conn *conn, const struct request *request, struct refusal *refusal);
 /** Gives the session a prompt whose images and files have been checked. */

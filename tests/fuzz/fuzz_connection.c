@@ -7,7 +7,6 @@
  */
 #include "fuzz.h"
 
-#include "holdfast/agent_host.h"
 #include "holdfast/diag.h"
 #include "holdfast/server.h"
 
@@ -33,7 +32,6 @@ struct stage {
 	struct clock clock;
 	struct limits limits;
 	struct session_table *sessions;
-	struct agent_host *agents;
 	struct server *server;
 	struct access *access; /* NULL: no token is wanted */
 	char dir[64];
@@ -133,8 +131,6 @@ static struct stage *make_stage(bool wants_tokens)
 	stage->limits = *limits_default();
 	strcpy(stage->dir, "/dev/shm/holdfast-fuzz-XXXXXX");
 	fuzz_check(mkdtemp(stage->dir) != NULL, "there is a directory for the sessions");
-	stage->agents = agent_host_create(&(struct agent_host_config){
-		.life = &stage->life, .loop = &stage->loop, .limits = &stage->limits});
 	int r = session_table_open(&(struct session_table_config){.loop = &stage->loop,
 					   .limits = &stage->limits,
 					   .clock = &stage->clock,
@@ -161,8 +157,7 @@ static struct stage *make_stage(bool wants_tokens)
 					      .web_dir = wants_tokens ? NULL : stage->dir,
 					      .access = stage->access,
 					      .metrics = wants_tokens ? metrics_create() : NULL,
-					      .sessions = stage->sessions,
-					      .agents = stage->agents},
+					      .sessions = stage->sessions},
 		&why);
 	fuzz_check(stage->server != NULL, "the server starts");
 	server_reach(&stage->life, SERVER_SERVING);

@@ -71,8 +71,6 @@ const wingOf = (room) => (/^(doors|notify)\//.test(room) ? room : room.split('/'
 
 /** Includes that still break the laws. Take a row away with the include. */
 const OPEN = [
-	'include/holdfast/connection.h: include/holdfast/agent_host.h',
-	'include/holdfast/server.h: include/holdfast/agent_host.h',
 	'src/core/store/raw/check_streams.c: src/core/store/embedded/check_internal.h',
 	'src/core/store/raw/copy_streams.c: src/core/store/embedded/copy_internal.h',
 	'src/engines/postgres/migrate_pg.c: src/core/store/embedded/versions.h',

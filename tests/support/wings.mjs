@@ -60,7 +60,7 @@ const SOURCES = [
 	['src/server/listen/peer', 'server', 'nodes'],
 	['src/server/routes/append', 'server', 'core'], ['src/server/connection/conn_wait', 'server', 'core'], ['src/server/routes/http_blob', 'server', 'core'], ['src/server/routes/http_create', 'server', 'core'],
 	['src/server/routes/http_events', 'server', 'core'], ['src/server/routes/http_search', 'server', 'core'], ['src/server/http/http_stream', 'server', 'core'], ['src/server/routes/ws_producer', 'server', 'core'],
-	['src/server/routes/http_complete', 'server', 'agents'], ['src/server/http/http_queue', 'server', 'agents'], ['src/server/routes/ws_prompts', 'server', 'agents'],
+	['src/server/agents', 'server', 'agents'], ['src/server/routes/http_complete', 'server', 'agents'], ['src/server/http/http_queue', 'server', 'agents'], ['src/server/routes/ws_prompts', 'server', 'agents'],
 	['src/server/', 'server'], ['src/main.c', 'server'],
 	['src/', 'core'], ['include/', 'core'], ['proto/', 'core', 'server'],
 	['web/client/', 'clients', 'page'], ['web/', 'page'], ['clients/', 'clients'], ['examples/', 'clients', 'docs'],

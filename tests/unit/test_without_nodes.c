@@ -1,7 +1,8 @@
 /*
- * A server without the files for several nodes. That this program links is the first test: it has
- * every object of the core and of the server but those, so nothing there calls up to them. Only the
- * relay and its table of doors name them; both are left out here too.
+ * A server without the files for several nodes and without those for agents. That this program links
+ * is the first test: it has every object of the core, of the server and of its doors, so nothing
+ * there calls up to nodes or agents. Only the relay and its tables name them; these are left out here
+ * too.
  */
 #include "holdfast/door_acp.h"
 #include "holdfast/door_ai.h"
@@ -9,7 +10,6 @@
 #include "server/routes/routes.h"
 
 #include "holdfast/access.h"
-#include "holdfast/agent_host.h"
 #include "holdfast/diag.h"
 #include "holdfast/server.h"
 #include "holdfast/session.h"
@@ -30,10 +30,9 @@ struct rig {
 	struct server_life life;
 	uv_loop_t loop;
 	struct clock clock;
-	struct agent_host *agents;
 	struct session_table *sessions;
 	struct server *server;
-	struct door doors[9];
+	struct door doors[11];
 	char dir[64];
 };
 
@@ -65,10 +64,6 @@ static void ignore_revived(void *owner)
 {
 }
 
-static void ignore_gone(void *arg)
-{
-}
-
 static void open_rig(struct rig *rig)
 {
 	static const struct session_ops ops = {.prompt_due = ignore_prompt,
@@ -86,8 +81,6 @@ static void open_rig(struct rig *rig)
 	uv_loop_init(&rig->loop);
 	clock_init(&rig->clock);
 	assert_non_null(mkdtemp(rig->dir));
-	rig->agents = agent_host_create(&(struct agent_host_config){
-		.life = &rig->life, .loop = &rig->loop, .limits = limits_default()});
 	assert_int_equal(session_table_open(&(struct session_table_config){.loop = &rig->loop,
 						    .limits = limits_default(),
 						    .clock = &rig->clock,
@@ -99,8 +92,9 @@ static void open_rig(struct rig *rig)
 				 &rig->sessions, &why),
 		0);
 	memcpy(rig->doors,
-		(struct door[9]){{.routes = session_routes}, {.routes = observer_routes},
-			{.routes = producer_routes}, {.routes = feed_routes}, door_ai, door_acp,
+		(struct door[11]){{.routes = session_routes}, {.routes = observer_routes},
+			{.routes = producer_routes}, {.routes = feed_routes},
+			{.routes = agent_routes}, {.routes = completion_routes}, door_ai, door_acp,
 			door_ds, {.routes = file_routes}},
 		sizeof(rig->doors));
 	rig->server = server_create(&(struct server_config){.life = &rig->life,
@@ -111,8 +105,7 @@ static void open_rig(struct rig *rig)
 					    .listen_count = 1,
 					    .trust = &trust,
 					    .doors = rig->doors,
-					    .sessions = rig->sessions,
-					    .agents = rig->agents},
+					    .sessions = rig->sessions},
 		&why);
 	assert_non_null(rig->server);
 	server_reach(&rig->life, SERVER_SERVING);
@@ -127,12 +120,10 @@ static void end_tick(struct rig *rig)
 static void close_rig(struct rig *rig)
 {
 	char command[128];
-	agent_host_destroy(rig->agents, ignore_gone, NULL);
 	server_close(rig->server);
 	assert_true(session_table_close(rig->sessions));
 	uv_run(&rig->loop, UV_RUN_DEFAULT);
 	server_destroy(rig->server);
-	agent_host_free(rig->agents);
 	assert_int_equal(uv_loop_close(&rig->loop), 0);
 	snprintf(command, sizeof(command), "rm -r %s", rig->dir);
 	assert_int_equal(system(command), 0);
@@ -162,35 +153,61 @@ static char *ask(struct rig *rig, const char *request)
 	return answer.data;
 }
 
-static void check_answer(struct rig *rig, const char *request, const char *status)
+/** `words`: what the answer has in it; "": anything. */
+static void check_answer(
+	struct rig *rig, const char *request, const char *status, const char *words)
 {
 	char *answer = ask(rig, request);
-	if (strncmp(answer, status, strlen(status)) != 0) {
+	if (strncmp(answer, status, strlen(status)) != 0 || !strstr(answer, words)) {
 		fail_msg("%s is answered with %s", request, answer);
 	}
 	free(answer);
 }
 
+static void check_get(struct rig *rig, const char *path, const char *status, const char *words)
+{
+	char request[200];
+	snprintf(request, sizeof(request),
+		"GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
+	check_answer(rig, request, status, words);
+}
+
+static void check_post(
+	struct rig *rig, const char *path, const char *body, const char *status, const char *words)
+{
+	char request[500];
+	snprintf(request, sizeof(request),
+		"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+		"Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+		path, strlen(body), body);
+	check_answer(rig, request, status, words);
+}
+
 static void sessions_are_here_or_nowhere(void **state)
 {
-	static const char object[] = "{\"id\":\"one\"}";
-	char create[200];
 	struct rig rig;
 	open_rig(&rig);
-	snprintf(create, sizeof(create),
-		"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-		"Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
-		strlen(object), object);
-	check_answer(&rig, create, "HTTP/1.1 201 ");
-	check_answer(&rig,
-		"GET /api/sessions/one HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
-		"HTTP/1.1 200 ");
-	check_answer(&rig,
-		"GET /api/sessions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
-		"HTTP/1.1 200 ");
-	check_answer(&rig,
-		"GET /api/sessions/two HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
-		"HTTP/1.1 404 ");
+	check_post(&rig, "/api/sessions", "{\"id\":\"one\"}", "HTTP/1.1 201 ", "");
+	check_get(&rig, "/api/sessions/one", "HTTP/1.1 200 ", "");
+	check_get(&rig, "/api/sessions", "HTTP/1.1 200 ", "");
+	check_get(&rig, "/api/sessions/two", "HTTP/1.1 404 ", "");
+	close_rig(&rig);
+}
+
+static void agents_are_refused_with_the_build_option(void **state)
+{
+	static const char lacks[] = "-Dagents=true";
+	struct rig rig;
+	open_rig(&rig);
+	check_get(&rig, "/api/agents", "HTTP/1.1 200 ", "{\"agents\":[]}");
+	check_get(&rig, "/api/directories", "HTTP/1.1 400 ", "\"unknown_agent\"");
+	check_get(&rig, "/api/files?prefix=a", "HTTP/1.1 400 ", "\"unknown_agent\"");
+	check_post(&rig, "/api/sessions", "{\"agent\":\"claude\"}", "HTTP/1.1 400 ",
+		"\"unknown_agent\"");
+	check_post(
+		&rig, "/api/sessions", "{\"cwd\":\"/tmp\"}", "HTTP/1.1 400 ", "\"bad_directory\"");
+	check_post(&rig, "/api/sessions", "{\"id\":\"one\"}", "HTTP/1.1 201 ", "");
+	check_get(&rig, "/api/sessions/one/files?prefix=a", "HTTP/1.1 409 ", lacks);
 	close_rig(&rig);
 }
 
@@ -198,6 +215,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sessions_are_here_or_nowhere),
+		cmocka_unit_test(agents_are_refused_with_the_build_option),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "holdfast/agent_dirs.h"
+#include "agent_dirs.h"
 
 #include "complete_files.h"
 #include "holdfast/agent_env.h"
@@ -17,15 +17,12 @@
 #define JOBS_MAX  64 /* jobs that wait */
 #define NAMES_MAX 20000 /* names read from one directory */
 
-enum job_kind { JOB_CHECK, JOB_LIST, JOB_FILES };
-
 struct agent_dirs_job {
 	struct list link;
-	enum job_kind kind;
-	/* of JOB_FILES: the session's directory, and the server's data directory if any */
+	enum agent_dirs_kind kind;
 	char **roots;
 	char *text;
-	size_t most; /* of JOB_FILES */
+	size_t most; /* of AGENT_DIRS_FILES */
 	bool is_working;
 	atomic_bool is_unwanted;
 	struct agent_dirs *dirs;
@@ -36,6 +33,7 @@ struct agent_dirs_job {
 
 struct agent_dirs {
 	struct worker *worker;
+	const char *private_dir; /* NULL: none */
 	struct list jobs; /* the first one is being worked on */
 	size_t count;
 	bool is_closing;
@@ -161,13 +159,13 @@ static struct agent_dirs_job *first(const struct agent_dirs *dirs)
 static void work(void *arg)
 {
 	struct agent_dirs_job *job = first(arg);
-	if (job->kind == JOB_CHECK) {
+	if (job->kind == AGENT_DIRS_CHECK) {
 		job->found.path = check(job->roots, job->text);
 		return;
 	}
-	if (job->kind == JOB_FILES) {
+	if (job->kind == AGENT_DIRS_FILES) {
 		const struct files_query query = {.dir = job->roots[0],
-			.private_dir = job->roots[1],
+			.private_dir = job->dirs->private_dir,
 			.prefix = job->text,
 			.most = job->most,
 			.is_unwanted = &job->is_unwanted};
@@ -215,9 +213,10 @@ static void handle_done(void *arg)
 	begin_next(dirs);
 }
 
-struct agent_dirs *agent_dirs_create(uv_loop_t *loop)
+struct agent_dirs *agent_dirs_create(uv_loop_t *loop, const char *private_dir)
 {
 	struct agent_dirs *dirs = xcalloc(1, sizeof(*dirs));
+	dirs->private_dir = private_dir;
 	list_init(&dirs->jobs);
 	dirs->worker = worker_create(loop, work, handle_done, dirs);
 	return dirs;
@@ -239,25 +238,24 @@ void agent_dirs_free(struct agent_dirs *dirs)
 	free(dirs);
 }
 
-/** Appends a copy of `wanted` to the queue. Returns NULL if the queue is full or closed. */
-static struct agent_dirs_job *add(struct agent_dirs *dirs, const struct agent_dirs_job *wanted,
-	agent_dirs_done *done, void *arg)
+struct agent_dirs_job *agent_dirs_query(struct agent_dirs *dirs,
+	const struct agent_dirs_query *query, agent_dirs_done *done, void *arg)
 {
 	if (dirs->is_closing || dirs->count >= JOBS_MAX) {
 		return NULL;
 	}
 	struct agent_dirs_job *job = xcalloc(1, sizeof(*job));
 	size_t count = 0;
-	while (wanted->roots[count]) {
+	while (query->roots[count]) {
 		count++;
 	}
 	job->roots = xcalloc(count + 1, sizeof(*job->roots));
 	for (size_t i = 0; i < count; i++) {
-		job->roots[i] = xstrdup(wanted->roots[i]);
+		job->roots[i] = xstrdup(query->roots[i]);
 	}
-	job->text = xstrdup(wanted->text);
-	job->kind = wanted->kind;
-	job->most = wanted->most;
+	job->text = xstrdup(query->text);
+	job->kind = query->kind;
+	job->most = query->most < FILES_MAX ? query->most : FILES_MAX;
 	job->dirs = dirs;
 	job->done = done;
 	job->arg = arg;
@@ -266,33 +264,6 @@ static struct agent_dirs_job *add(struct agent_dirs *dirs, const struct agent_di
 		begin_next(dirs);
 	}
 	return job;
-}
-
-struct agent_dirs_job *agent_dirs_check(struct agent_dirs *dirs, char *const *roots,
-	const char *path, agent_dirs_done *done, void *arg)
-{
-	const struct agent_dirs_job wanted = {
-		.kind = JOB_CHECK, .roots = (char **)roots, .text = (char *)path};
-	return add(dirs, &wanted, done, arg);
-}
-
-struct agent_dirs_job *agent_dirs_list(struct agent_dirs *dirs, char *const *roots,
-	const char *prefix, agent_dirs_done *done, void *arg)
-{
-	const struct agent_dirs_job wanted = {
-		.kind = JOB_LIST, .roots = (char **)roots, .text = (char *)prefix};
-	return add(dirs, &wanted, done, arg);
-}
-
-struct agent_dirs_job *agent_dirs_files(struct agent_dirs *dirs, const char *dir,
-	const char *private_dir, const char *prefix, size_t most, agent_dirs_done *done, void *arg)
-{
-	char *places[] = {(char *)dir, (char *)private_dir, NULL};
-	const struct agent_dirs_job wanted = {.kind = JOB_FILES,
-		.roots = places,
-		.text = (char *)prefix,
-		.most = most < FILES_MAX ? most : FILES_MAX};
-	return add(dirs, &wanted, done, arg);
 }
 
 void agent_dirs_cancel(struct agent_dirs_job *job)

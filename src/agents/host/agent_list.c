@@ -178,6 +178,15 @@ static char *read_entry(struct agent_entry *entry, const json_t *json, const cha
 
 /* --- the list --- */
 
+static bool has_name(const struct agent_list *list, const char *name)
+{
+	size_t i = 0;
+	while (i < list->count && strcmp(list->entries[i].name, name) != 0) {
+		i++;
+	}
+	return i < list->count;
+}
+
 static char *read_all(struct agent_list *list, const json_t *json, const char *cwd)
 {
 	const json_t *agents = json_object_get(json, "agents");
@@ -194,7 +203,7 @@ static char *read_all(struct agent_list *list, const json_t *json, const char *c
 			return xprintf("agent %zu: \"name\" is not 1 to %zu of A-Z a-z 0-9 . _ -",
 				i + 1, AGENT_NAME_MAX);
 		}
-		if (agent_list_find(list, name)) {
+		if (has_name(list, name)) {
 			return xprintf("two agents have the name \"%s\"", name);
 		}
 		struct agent_entry *entry = &list->entries[list->count++];
@@ -247,16 +256,6 @@ void agent_list_finish(struct agent_list *list)
 	}
 	free(list->entries);
 	*list = (struct agent_list){0};
-}
-
-const struct agent_entry *agent_list_find(const struct agent_list *list, const char *name)
-{
-	for (size_t i = 0; i < list->count; i++) {
-		if (!name || strcmp(list->entries[i].name, name) == 0) {
-			return &list->entries[i];
-		}
-	}
-	return NULL;
 }
 
 char **agent_entry_env(const struct agent_entry *entry, char *const *from, char *const *common)

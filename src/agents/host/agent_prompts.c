@@ -2,7 +2,7 @@
  * Passes prompts, with their images and files, to agents, and ends the turns that agents begin without
  * one.
  */
-#include "agent_host_internal.h"
+#include "acp_host_internal.h"
 
 #include "holdfast/session.h"
 
@@ -24,7 +24,7 @@ static void give_prompt(struct hosted *hosted, json_t *blocks)
 {
 	struct session *session = hosted->session;
 	bool is_cancelled = hosted->cancelled_turn == session_turn(session);
-	bool has_room = agent_host_has_room(hosted->host, session);
+	bool has_room = acp_host_has_room(&hosted->host->base, session);
 	if (is_cancelled || !has_room) {
 		json_decref(blocks);
 	}
@@ -52,10 +52,11 @@ static void handle_content(void *arg, json_t *blocks, const char *why)
 	}
 }
 
-void agent_host_prompt(struct agent_host *host, struct session *session, const char *message,
+void hosted_prompt(struct agent_host *base, struct session *session, const char *message,
 	size_t len, const json_t *content)
 {
-	if (!server_may(host->life, MAY_RUN_AGENTS) || !agent_host_agent(host, session)) {
+	struct acp_host *host = acp_host_of(base);
+	if (!server_may(host->life, MAY_RUN_AGENTS) || !agent_host_agent(base, session)) {
 		return;
 	}
 	if (!session_is_turn_of_prompt(session)) {
@@ -83,7 +84,7 @@ void agent_host_prompt(struct agent_host *host, struct session *session, const c
 	}
 }
 
-bool agent_host_takes(const struct agent_host *host, struct session *session, const char *type)
+bool hosted_accepts(const struct agent_host *base, struct session *session, const char *type)
 {
 	const struct hosted *hosted = session_host(session);
 	return !hosted || acp_agent_takes(hosted->agent, type);

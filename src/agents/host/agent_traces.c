@@ -1,5 +1,5 @@
 /* Remembers the trace of the request that brought a prompt, until the agent gets the prompt. */
-#include "agent_host_internal.h"
+#include "acp_host_internal.h"
 
 #include "holdfast/traceparent.h"
 
@@ -10,21 +10,22 @@
 #define TRACES_MAX 1024
 
 struct agent_trace {
-	struct list link; /* agent_host.traces, the oldest first */
+	struct list link; /* acp_host.traces, the oldest first */
 	char trace[TRACEPARENT_SIZE];
 	char name[]; /* the session's id, a space, and the prompt's id */
 };
 
-static void drop(struct agent_host *host, struct agent_trace *trace)
+static void drop(struct acp_host *host, struct agent_trace *trace)
 {
 	list_remove(&trace->link);
 	host->trace_count--;
 	free(trace);
 }
 
-void agent_host_note_trace(struct agent_host *host, const struct session *session,
+void agent_traces_record(struct agent_host *base, const struct session *session,
 	const char *prompt_id, const char *traceparent)
 {
+	struct acp_host *host = acp_host_of(base);
 	char *name = xprintf("%s %s", session_id(session), prompt_id);
 	struct agent_trace *trace = xcalloc(1, sizeof(*trace) + strlen(name) + 1);
 	strcpy(trace->name, name);
@@ -37,8 +38,8 @@ void agent_host_note_trace(struct agent_host *host, const struct session *sessio
 	host->trace_count++;
 }
 
-bool agent_traces_take(struct agent_host *host, const struct session *session,
-	const char *prompt_id, char ret[TRACEPARENT_SIZE])
+bool agent_traces_take(struct acp_host *host, const struct session *session, const char *prompt_id,
+	char ret[TRACEPARENT_SIZE])
 {
 	bool found = false;
 	if (!host->trace_count || !prompt_id) {
@@ -57,7 +58,7 @@ bool agent_traces_take(struct agent_host *host, const struct session *session,
 	return found;
 }
 
-void agent_traces_finish(struct agent_host *host)
+void agent_traces_finish(struct acp_host *host)
 {
 	list_for_each_safe(link, tmp, &host->traces) {
 		drop(host, list_entry(link, struct agent_trace, link));

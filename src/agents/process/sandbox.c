@@ -1,5 +1,6 @@
 #include "holdfast/sandbox.h"
 
+#include "holdfast/agent_env.h"
 #include "process_internal.h"
 
 #include "holdfast/beneath.h"
@@ -309,4 +310,15 @@ char *sandbox_fault(const struct sandbox *sandbox, char *const *secrets, char *c
 		}
 	}
 	return why;
+}
+
+void sandbox_finish(struct sandbox *sandbox)
+{
+	if (sandbox->tmp) {
+		rmdir(sandbox->tmp);
+	}
+	agent_env_free(sandbox->reads);
+	agent_env_free(sandbox->writes);
+	agent_env_free(sandbox->roots);
+	free((char *)sandbox->tmp);
 }

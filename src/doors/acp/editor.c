@@ -136,9 +136,8 @@ static void put_time(struct buffer *out, int64_t ms)
 /** The directory of a session's agent; / for a session without an agent. */
 static const char *cwd_of(const struct conn *conn, const struct session_object *object)
 {
-	const struct agent_entry *entry =
-		agent_list_find(agent_host_list(conn_agents(conn)), object->agent);
-	return object->cwd ? object->cwd : entry ? entry->roots[0] : "/";
+	const struct agent_offer *offer = agent_host_find(conn_agents(conn), object->agent);
+	return object->cwd ? object->cwd : offer ? offer->roots[0] : "/";
 }
 
 static void put_session(
@@ -233,12 +232,12 @@ static void handle_looked(void *arg, const struct agent_dirs_found *found)
  * Only the operator names directories: an editor can only ask for those that the agent has anyway.
  */
 static int check_additional(
-	const struct agent_entry *entry, const json_t *additional, struct refusal *refusal)
+	const struct agent_offer *offer, const json_t *additional, struct refusal *refusal)
 {
 	for (size_t i = 0; i < json_array_size(additional); i++) {
 		const char *path = json_string_value(json_array_get(additional, i));
 		bool is_root = false;
-		for (char **root = entry ? entry->roots : NULL; root && *root; root++) {
+		for (char *const *root = offer ? offer->roots : NULL; root && *root; root++) {
 			is_root = is_root || strcmp(*root, path) == 0;
 		}
 		if (!is_root) {
@@ -258,22 +257,23 @@ static int take_new(struct conn *conn, const struct editor_request *request, con
 {
 	struct editor_door *door = editor_of(conn);
 	struct agent_host *agents = conn_agents(conn);
-	const struct agent_entry *entry =
-		agent_list_find(agent_host_list(agents), request->make.agent);
+	const struct agent_offer *offer = agent_host_find(agents, request->make.agent);
 	struct session *session;
 	if (!conn_may(conn, RIGHT_CREATE) || door->is_read_only) {
 		return refuse_role(conn, refusal);
 	}
-	if (request->make.agent && !entry) {
+	if (request->make.agent && !offer) {
 		return refuse(
 			refusal, ERROR_unknown_agent, "this server has no agent of this name");
 	}
-	if (check_additional(entry, request->make.additional, refusal) < 0) {
+	if (check_additional(offer, request->make.additional, refusal) < 0) {
 		return -EINVAL;
 	}
-	if (entry && !door->has_looked) {
-		door->looking = agent_dirs_check(agent_host_dirs(agents), entry->roots,
-			request->make.cwd, handle_looked, conn);
+	if (offer && !door->has_looked) {
+		door->looking = agents->ops->query_dirs(agents,
+			&(struct agent_dirs_query){
+				AGENT_DIRS_CHECK, offer->roots, request->make.cwd, 0},
+			handle_looked, conn);
 		if (!door->looking) {
 			return refuse(refusal, ERROR_server_busy,
 				"too many requests for directories at once; try again in a moment");
@@ -285,7 +285,7 @@ static int take_new(struct conn *conn, const struct editor_request *request, con
 	char *cwd = door->found;
 	door->found = NULL;
 	door->has_looked = false;
-	int r = conn_create_session(conn, &wish, entry, cwd, &session, refusal);
+	int r = conn_create_session(conn, &wish, offer, cwd, &session, refusal);
 	free(cwd);
 	if (r < 0) {
 		return r == -EEXIST ? refuse(refusal, ERROR_session_exists, "try again") : -EINVAL;
@@ -324,8 +324,8 @@ static int take_load(
 	if (!session) {
 		return -EINVAL;
 	}
-	const struct agent_entry *entry = agent_host_agent(conn_agents(conn), session);
-	if (check_additional(entry, request->make.additional, refusal) < 0) {
+	const struct agent_offer *offer = agent_host_agent(conn_agents(conn), session);
+	if (check_additional(offer, request->make.additional, refusal) < 0) {
 		return -EINVAL;
 	}
 	return editor_open(conn, request, session, refusal);
@@ -502,7 +502,7 @@ static void editor_closed(struct conn *conn)
 		return;
 	}
 	if (door->looking) {
-		agent_dirs_cancel(door->looking);
+		conn_agents(conn)->ops->cancel_dirs(door->looking);
 	}
 	editor_close_all(conn);
 	editor_lines_close(conn);

@@ -145,7 +145,7 @@ void editor_cancel(struct conn *conn, struct editor_session *at)
 	editor_view_each_waiting(view, remove_waiting, at);
 	/* An editor without a prompt of its own stops the running turn. */
 	if (is_at_work(at) || !has_any) {
-		agent_host_cancel(conn_agents(conn), session);
+		conn_cancel_turn(conn, session);
 	}
 	editor_look_for_removed(at);
 }
@@ -195,7 +195,7 @@ static bool take_back(struct conn *conn, const char *id, enum json_rpc_likeness 
 			remove_queued(at, prompt_id);
 			editor_look_for_removed(at);
 		} else if (session_is_turn_of(session, prompt_id)) {
-			agent_host_cancel(conn_agents(conn), session);
+			conn_cancel_turn(conn, session);
 		}
 	}
 	return is_found;
@@ -217,7 +217,8 @@ int editor_set(struct conn *conn, struct editor_session *at, const struct editor
 	enum editor_setting kind = wish->type == REQUEST_SET_MODE    ? EDITOR_MODE
 				   : wish->type == REQUEST_SET_MODEL ? EDITOR_MODEL
 								     : EDITOR_OPTION;
-	if (conn_check_agent(conn, refusal) < 0 || check_room(editor_view_of(at), refusal) < 0 ||
+	if (conn_check_agent(conn, conn_session(conn), refusal) < 0 ||
+		check_room(editor_view_of(at), refusal) < 0 ||
 		conn_apply_setting(conn, wish, refusal) < 0) {
 		return -EINVAL;
 	}

@@ -238,7 +238,7 @@ static int take_cancel(struct conn *conn, const struct ai_request *request, cons
 	bool is_running = prompt_id       ? session_is_turn_of(conn_session(conn), prompt_id)
 			  : request->turn ? request->turn == session_turn(conn_session(conn))
 					  : true;
-	if (is_running && agent_host_cancel(conn_agents(conn), conn_session(conn)) == 0) {
+	if (is_running && conn_cancel_turn(conn, conn_session(conn)) == 0) {
 		ai_say_done(conn, request->request_id);
 	} else {
 		ai_say_nothing_active(conn, request->request_id);

@@ -2,6 +2,7 @@
 
 #include "config_file.h"
 #include "notify.h"
+#include "relay_agents.h"
 #include "relay_doors.h"
 #include "relay_leave.h"
 #include "relay_raw.h"
@@ -11,7 +12,6 @@
 #include "relay_wait.h"
 
 #include "holdfast/access.h"
-#include "holdfast/agent_host.h"
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
 #include "holdfast/node_placement.h"
@@ -48,10 +48,7 @@ struct relay {
 	struct metrics *metrics;
 	struct turns turns; /* shares the time for pages among all clients */
 	struct session_table *sessions;
-	struct sandbox sandbox; /* of agents; `tmp` is NULL without --sandbox */
-	char *cgroup; /* where agents get control groups; NULL: nowhere */
-	struct spawner *spawner; /* NULL: no agents are configured */
-	struct agent_host *agents;
+	struct agent_host *agents; /* NULL: built without agents */
 	struct access *access; /* NULL: --auth off */
 	struct push *push; /* NULL: no push messages */
 	struct webhooks *webhooks; /* NULL: no webhooks */
@@ -83,15 +80,19 @@ struct relay {
 static void handle_prompt_due(void *owner, struct session *session, uint64_t seq,
 	const char *message, size_t len, const struct json_t *content)
 {
-	struct relay *relay = owner;
-	agent_host_prompt(relay->agents, session, message, len, content);
+	struct agent_host *agents = ((struct relay *)owner)->agents;
+	if (agents) {
+		agents->ops->prompt(agents, session, message, len, content);
+	}
 }
 
 static void handle_answered(
 	void *owner, struct session *session, const char *request_id, const char *option_id)
 {
-	struct relay *relay = owner;
-	agent_host_answer(relay->agents, session, request_id, option_id);
+	struct agent_host *agents = ((struct relay *)owner)->agents;
+	if (agents) {
+		agents->ops->answer(agents, session, request_id, option_id);
+	}
 }
 
 static void handle_changed(void *owner, struct session *session)
@@ -129,7 +130,8 @@ static void handle_moved(void *owner, struct session *session)
 
 static void handle_host_lost(void *owner, struct session *session)
 {
-	agent_host_forget(((struct relay *)owner)->agents, session);
+	struct agent_host *agents = ((struct relay *)owner)->agents;
+	agents->ops->forget(agents, session); /* which is the session's host */
 }
 
 static void handle_elsewhere(
@@ -153,13 +155,23 @@ static void handle_store_failed(void *owner, int error)
 	relay->store_failing = true;
 }
 
+/** Ends the turn that recovery brought back, if there is one. */
+static void recover_session(struct session *session, void *arg)
+{
+	relay_recover_turn(((struct relay *)arg)->agents, session);
+}
+
 static void handle_store_revived(void *owner)
 {
 	struct relay *relay = owner;
 	diag(DIAG_INFO, "the %s can be written again",
 		relay->config->store ? "database" : "journal");
 	relay->store_failing = false;
-	agent_host_retry(relay->agents);
+	if (relay->agents) {
+		relay->agents->ops->retry(relay->agents);
+	} else {
+		session_table_each(relay->sessions, recover_session, relay);
+	}
 }
 
 static void handle_revoked(void *owner)
@@ -170,7 +182,7 @@ static void handle_revoked(void *owner)
 static void handle_returned(void *owner, struct session *session)
 {
 	struct relay *relay = owner;
-	agent_host_recover(relay->agents, session);
+	recover_session(session, relay);
 	webhooks_session_changed(relay->webhooks, session);
 }
 
@@ -182,9 +194,10 @@ static void end_tick(struct relay *relay)
 	session_table_end_tick(relay->sessions);
 	relay_leave_tick(&relay->leave);
 	bool behind = session_table_backlog(relay->sessions) > relay->limits->journal_backlog;
-	agent_host_pause(relay->agents,
-		behind || relay->store_failing || !session_table_has_disk(relay->sessions));
-	agent_host_end_tick(relay->agents);
+	if (relay->agents) {
+		relay->agents->ops->end_tick(relay->agents,
+			behind || relay->store_failing || !session_table_has_disk(relay->sessions));
+	}
 	server_end_tick(relay->server, behind);
 	if (relay->raw) {
 		raw_end_tick(relay->raw);
@@ -253,12 +266,14 @@ static void stop(struct relay *relay)
 {
 	server_reach(&relay->life, SERVER_DRAINING);
 	notify_stopping(relay->notify);
-	if (session_table_is_shared(relay->sessions)) {
-		spawner_shorten_grace(relay->spawner, relay->limits->agent_hand_over_ms);
-	}
 	uv_timer_start(&relay->drain, handle_drained, DRAIN_MS, 0);
 	uv_timer_start(&relay->give_up, handle_give_up, (uint64_t)relay->limits->drain_ms, 0);
-	agent_host_destroy(relay->agents, handle_agents_gone, relay);
+	if (relay->agents) {
+		relay->agents->ops->stop(relay->agents, session_table_is_shared(relay->sessions),
+			handle_agents_gone, relay);
+	} else {
+		handle_agents_gone(relay);
+	}
 	server_drain(relay->server);
 }
 
@@ -271,8 +286,8 @@ static void handle_signal(uv_signal_t *handle, int number)
 	}
 }
 
-/** Stops the server, which without the spawner can neither start agents nor end them. */
-static void handle_spawner_lost(void *owner)
+/** Stops the server, which can neither start agents nor end them any more. */
+static void handle_agents_lost(void *owner)
 {
 	struct relay *relay = owner;
 	diag(DIAG_ERROR,
@@ -334,12 +349,6 @@ static void start_handles(struct relay *relay)
 	uv_signal_start(&relay->sighup, handle_hangup, SIGHUP);
 }
 
-static void recover_session(struct session *session, void *arg)
-{
-	struct relay *relay = arg;
-	agent_host_recover(relay->agents, session);
-}
-
 static int open_access(struct relay *relay, char **ret_why)
 {
 	const struct config *config = relay->config;
@@ -396,30 +405,20 @@ static int open_webhooks(struct relay *relay, char **ret_why)
 		&relay->webhooks, ret_why);
 }
 
-/** To be called before threads and secrets exist: the spawner is forked, and must not have them. */
 static int open_agents(struct relay *relay, char **ret_why)
 {
-	const struct config *config = relay->config;
-	int r = relay_make_sandbox(config, &relay->sandbox, ret_why);
-	r = r < 0 ? r : relay_find_cgroup(config, &relay->cgroup, ret_why);
-	const struct box_rules box = {.memory_max = relay->limits->agent_memory,
-		.processes_max = relay->limits->agent_processes,
-		.cgroup = relay->cgroup,
-		.sandbox = relay->sandbox.tmp ? &relay->sandbox : NULL};
-	r = r < 0 ? r
-		  : relay_start_spawner(config, &box, &relay->loop, handle_spawner_lost, relay,
-			    &relay->spawner, ret_why);
-	char *data_dir = absolute_path(config->data_dir);
-	relay->agents = agent_host_create(&(struct agent_host_config){.life = &relay->life,
-		.loop = &relay->loop,
-		.limits = relay->limits,
-		.list = &config->agents,
-		.private_dir = data_dir,
-		.spawner = relay->spawner,
-		.box = box,
-		.env = config->agent_env});
-	free(data_dir);
-	return r;
+	return relay_open_agents(&(struct relay_agents_config){.life = &relay->life,
+					 .loop = &relay->loop,
+					 .config = relay->config,
+					 .lost = handle_agents_lost,
+					 .owner = relay},
+		&relay->agents, ret_why);
+}
+
+/** See agent_host_ops.deadline; NULL: none. */
+static atomic_llong *find_deadline(const struct relay *relay)
+{
+	return relay->agents ? relay->agents->ops->deadline(relay->agents) : NULL;
 }
 
 static const struct session_ops session_ops = {
@@ -484,7 +483,7 @@ static int open_rooms(struct relay *relay)
 						   .wait = relay_wait,
 						   .wait_arg = &relay->wait,
 						   .node_address = config->node_address,
-						   .lease_end = spawner_deadline(relay->spawner)},
+						   .lease_end = find_deadline(relay)},
 					   .ops = &session_ops,
 					   .owner = relay,
 					   .elsewhere = elsewhere},
@@ -570,7 +569,9 @@ int relay_run(const struct config *config)
 		code = relay.failed ? 1 : 0;
 	} else {
 		code = relay.wait.is_stopped ? 0 : 1;
-		agent_host_destroy(relay.agents, ignore_gone, NULL);
+		if (relay.agents) {
+			relay.agents->ops->stop(relay.agents, false, ignore_gone, NULL);
+		}
 	}
 	server_reach(&relay.life, SERVER_CLOSED);
 	server_close(relay.server);
@@ -583,15 +584,14 @@ int relay_run(const struct config *config)
 			"a disk, a database or a name server does not answer; its work is abandoned");
 		_exit(code);
 	}
-	spawner_close(relay.spawner);
+	if (relay.agents) {
+		relay.agents->ops->destroy(relay.agents);
+	}
 	uv_run(&relay.loop, UV_RUN_DEFAULT);
 	server_destroy(relay.server);
 	push_destroy(relay.push);
 	webhooks_destroy(relay.webhooks);
 	access_close(relay.access);
-	agent_host_free(relay.agents);
-	relay_finish_sandbox(&relay.sandbox);
-	free(relay.cgroup);
 	metrics_destroy(relay.metrics);
 	if (uv_loop_close(&relay.loop) < 0) {
 		diag(DIAG_DEBUG, "a handle was left open on the loop");

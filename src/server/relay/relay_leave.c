@@ -13,13 +13,14 @@ void relay_leave_init(struct relay_leave *leave, const struct server_life *life,
 
 static bool has_agent(void *arg, const char *session_id)
 {
-	return agent_host_is_leaving(arg, session_id);
+	const struct agent_host *agents = arg;
+	return agents->ops->is_leaving(agents, session_id);
 }
 
 void relay_leave_tick(struct relay_leave *leave)
 {
-	bool may = server_may(leave->life, MAY_HAND_OVER);
-	size_t left = may ? agent_host_count(leave->agents) : 0;
+	bool may = leave->agents && server_may(leave->life, MAY_HAND_OVER);
+	size_t left = may ? leave->agents->ops->count(leave->agents) : 0;
 	if (left && left != leave->agents_left) {
 		leave->agents_left = left;
 		session_table_hand_over_most(leave->sessions, has_agent, leave->agents);

@@ -6,7 +6,7 @@
 
 struct relay_leave {
 	const struct server_life *life;
-	struct agent_host *agents;
+	struct agent_host *agents; /* NULL: none */
 	struct session_table *sessions;
 	size_t agents_left; /* at the last hand-over */
 };

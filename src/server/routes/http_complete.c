@@ -33,19 +33,21 @@ static void completion_free(struct completion *completion)
 static void completion_drop(struct answer *answer)
 {
 	struct completion *completion = list_entry(answer, struct completion, answer);
-	agent_dirs_cancel(completion->job);
+	answer->conn->server->agents->ops->cancel_dirs(completion->job);
 	answer->conn = NULL;
 	completion_free(completion);
 }
 
 static const struct answer_ops completion_ops = {.drop = completion_drop};
 
-/** Waits for the job; NULL means that too many jobs are waiting, and refuses the request. */
-static void await(struct completion *completion, struct agent_dirs_job *job)
+/** Waits for the job; refuses the request if too many jobs are waiting. */
+static void await(
+	struct completion *completion, const struct agent_dirs_query *query, agent_dirs_done *done)
 {
 	struct conn *conn = completion->answer.conn;
-	completion->job = job;
-	if (!job) {
+	struct agent_host *agents = conn->server->agents;
+	completion->job = agents->ops->query_dirs(agents, query, done, completion);
+	if (!completion->job) {
 		completion_free(completion);
 		http_refuse(conn, ERROR_server_busy,
 			"too many requests for files at once; try again in a moment");
@@ -156,25 +158,24 @@ static struct completion *begin(struct conn *conn, const char *const *names)
 
 static void look(struct completion *completion, const char *cwd)
 {
-	struct agent_host *agents = completion->answer.conn->server->agents;
 	await(completion,
-		agent_dirs_files(agent_host_dirs(agents), cwd, agent_host_private_dir(agents),
-			completion->prefix, completion->most, handle_found, completion));
+		&(struct agent_dirs_query){AGENT_DIRS_FILES, (char *const[]){(char *)cwd, NULL},
+			completion->prefix, completion->most},
+		handle_found);
 }
 
 static void complete_files(struct conn *conn, struct session *session)
 {
-	struct agent_host *agents = conn->server->agents;
+	struct refusal refusal = {0};
 	if (!http_has_session(conn, session)) {
 		return;
 	}
-	const char *cwd = agent_host_cwd(agents, session);
 	struct completion *completion = begin(conn, (const char *const[]){"prefix", "limit", NULL});
-	if (completion && cwd) {
-		look(completion, cwd);
-	} else if (completion) {
+	if (completion && conn_check_agent(conn, session, &refusal) < 0) {
 		completion_free(completion);
-		http_refuse(conn, ERROR_no_agent, agent_host_lack(agents));
+		http_refuse(conn, refusal.code, refusal.message);
+	} else if (completion) {
+		look(completion, agent_host_cwd(conn->server->agents, session));
 	}
 }
 
@@ -199,7 +200,6 @@ static void complete_new(struct conn *conn)
 {
 	char name[QUERY_VALUE_MAX];
 	char path[QUERY_MAX];
-	struct agent_host *agents = conn->server->agents;
 	struct completion *completion =
 		begin(conn, (const char *const[]){"agent", "cwd", "prefix", "limit", NULL});
 	if (!completion) {
@@ -207,19 +207,21 @@ static void complete_new(struct conn *conn)
 	}
 	const char *agent = query_get(conn, "agent", name, sizeof(name));
 	const char *cwd = query_get(conn, "cwd", path, sizeof(path));
-	const struct agent_entry *entry = agent_list_find(agent_host_list(agents), agent);
+	const struct agent_offer *offer = agent_host_find(conn->server->agents, agent);
 	if (!may_make_one(conn)) {
 		completion_free(completion);
 		return;
 	}
-	if (!entry) {
+	if (!offer) {
 		completion_free(completion);
 		http_refuse(conn, ERROR_unknown_agent,
 			"this server has no agent of this name; GET /api/agents lists its agents");
 		return;
 	}
-	await(completion, agent_dirs_check(agent_host_dirs(agents), entry->roots,
-				  cwd ? cwd : entry->roots[0], handle_checked, completion));
+	await(completion,
+		&(struct agent_dirs_query){
+			AGENT_DIRS_CHECK, offer->roots, cwd ? cwd : offer->roots[0], 0},
+		handle_checked);
 }
 
 const struct route completion_routes[] = {

@@ -17,7 +17,7 @@ struct directories_wait {
 	struct agent_dirs_job *job;
 	json_t *json; /* the body, if the request creates a session; else NULL */
 	struct session_request request; /* borrows from `json` */
-	const struct agent_entry *entry;
+	const struct agent_offer *offer;
 };
 
 static void end_wait(struct directories_wait *wait)
@@ -30,7 +30,7 @@ static void end_wait(struct directories_wait *wait)
 static void wait_drop(struct answer *answer)
 {
 	struct directories_wait *wait = list_entry(answer, struct directories_wait, answer);
-	agent_dirs_cancel(wait->job);
+	answer->conn->server->agents->ops->cancel_dirs(wait->job);
 	answer->conn = NULL;
 	end_wait(wait);
 }
@@ -44,12 +44,14 @@ static struct directories_wait *begin_wait(struct conn *conn)
 	return wait;
 }
 
-/** Waits for the job; NULL means that too many jobs are waiting, and refuses the request. */
-static void await(struct directories_wait *wait, struct agent_dirs_job *job)
+/** Waits for the job; refuses the request if too many jobs are waiting. */
+static void await(
+	struct directories_wait *wait, const struct agent_dirs_query *query, agent_dirs_done *done)
 {
 	struct conn *conn = wait->answer.conn;
-	wait->job = job;
-	if (!job) {
+	struct agent_host *agents = conn->server->agents;
+	wait->job = agents->ops->query_dirs(agents, query, done, wait);
+	if (!wait->job) {
 		end_wait(wait);
 		http_refuse(conn, ERROR_server_busy,
 			"too many requests for directories at once; try again in a moment");
@@ -103,21 +105,21 @@ static const char *make_id(const struct grant *grant, char id[129])
  * defaults does not affect it.
  */
 static struct session_wish make_wish(const struct conn *conn, const struct session_request *request,
-	const struct agent_entry *entry, const char *cwd)
+	const struct agent_offer *offer, const char *cwd)
 {
-	bool is_kept = entry && agent_host_list(conn->server->agents)->is_named;
+	bool is_kept = offer && conn->server->agents->is_named;
 	return (struct session_wish){
 		.title = request->title,
 		.sub = conn->grant->sub,
-		.agent = is_kept || request->agent ? entry->name : NULL,
+		.agent = is_kept || request->agent ? offer->name : NULL,
 		.cwd = cwd       ? cwd
-		       : is_kept ? entry->roots[0]
+		       : is_kept ? offer->roots[0]
 				 : NULL,
 	};
 }
 
 int conn_create_session(struct conn *conn, const struct session_request *request,
-	const struct agent_entry *entry, const char *cwd, struct session **ret_session,
+	const struct agent_offer *offer, const char *cwd, struct session **ret_session,
 	struct refusal *refusal)
 {
 	struct session_table *sessions = conn->server->sessions;
@@ -138,7 +140,7 @@ int conn_create_session(struct conn *conn, const struct session_request *request
 	if (limit != LIMIT_NONE) {
 		return refuse_limit(refusal, limit, TOO_MANY_SESSIONS);
 	}
-	struct session_wish wish = make_wish(conn, request, entry, cwd);
+	struct session_wish wish = make_wish(conn, request, offer, cwd);
 	int r = session_create(sessions, id, &wish, ret_session);
 	if (r < 0 && r != -EEXIST) {
 		refuse_storage(refusal, conn_storage(conn), STORAGE_WRITE);
@@ -150,11 +152,11 @@ int conn_create_session(struct conn *conn, const struct session_request *request
 
 /** `cwd` has been checked; NULL means the default. */
 static void create(struct conn *conn, const struct session_request *request,
-	const struct agent_entry *entry, const char *cwd)
+	const struct agent_offer *offer, const char *cwd)
 {
 	struct refusal refusal = {0};
 	struct session *session;
-	int r = conn_create_session(conn, request, entry, cwd, &session, &refusal);
+	int r = conn_create_session(conn, request, offer, cwd, &session, &refusal);
 	if (r == -EEXIST) {
 		refuse_exists(conn, request->id);
 	} else if (r < 0) {
@@ -165,13 +167,14 @@ static void create(struct conn *conn, const struct session_request *request,
 	}
 }
 
-static void refuse_directory(struct conn *conn, const struct agent_entry *entry)
+static void refuse_directory(struct conn *conn, const struct agent_offer *offer)
 {
 	struct buffer words = {0};
 	buffer_append_str(&words,
-		entry ? "\"cwd\" is not a directory below the roots of this agent, which are:"
+		offer ? "\"cwd\" is not a directory below the roots of this agent, which are:"
 		      : "this server has no agent, so there are no directories");
-	for (char **root = entry ? entry->roots : NULL; root && *root && words.len < 2000; root++) {
+	for (char *const *root = offer ? offer->roots : NULL; root && *root && words.len < 2000;
+		root++) {
 		buffer_printf(&words, " %s", *root);
 	}
 	http_refuse(conn, ERROR_bad_directory, buffer_cstr(&words));
@@ -185,9 +188,9 @@ static void handle_checked(void *arg, const struct agent_dirs_found *found)
 	if (!http_may(conn, RIGHT_CREATE)) {
 		/* http_may() has refused. */
 	} else if (found->path) {
-		create(conn, &wait->request, wait->entry, found->path);
+		create(conn, &wait->request, wait->offer, found->path);
 	} else {
-		refuse_directory(conn, wait->entry);
+		refuse_directory(conn, wait->offer);
 	}
 	end_wait(wait);
 }
@@ -202,8 +205,7 @@ void http_create_session(struct conn *conn)
 		http_refuse_event(conn, &refusal);
 		return;
 	}
-	struct agent_host *agents = conn->server->agents;
-	const struct agent_entry *entry = agent_list_find(agent_host_list(agents), request.agent);
+	const struct agent_offer *offer = agent_host_find(conn->server->agents, request.agent);
 	if (!http_may(conn, RIGHT_CREATE)) {
 		/* http_may() has refused. */
 	} else if (request.id && conn_sees(conn, request.id) &&
@@ -211,20 +213,21 @@ void http_create_session(struct conn *conn)
 		/* It is routed again when it is known whether another node has this session. */
 	} else if (conn->http->is_elsewhere) {
 		refuse_exists(conn, NULL);
-	} else if (request.agent && !entry) {
+	} else if (request.agent && !offer) {
 		http_refuse(conn, ERROR_unknown_agent,
 			"this server has no agent of this name; GET /api/agents lists its agents");
-	} else if (request.cwd && !entry) {
+	} else if (request.cwd && !offer) {
 		refuse_directory(conn, NULL);
 	} else if (request.cwd) {
 		struct directories_wait *wait = begin_wait(conn);
 		wait->json = json_incref(json);
 		wait->request = request;
-		wait->entry = entry;
-		await(wait, agent_dirs_check(agent_host_dirs(agents), entry->roots, request.cwd,
-				    handle_checked, wait));
+		wait->offer = offer;
+		await(wait,
+			&(struct agent_dirs_query){AGENT_DIRS_CHECK, offer->roots, request.cwd, 0},
+			handle_checked);
 	} else {
-		create(conn, &request, entry, NULL);
+		create(conn, &request, offer, NULL);
 	}
 	json_decref(json);
 }
@@ -244,21 +247,20 @@ static void append_list(struct buffer *out, const char *name, char *const *texts
 static void get_agents(struct conn *conn)
 {
 	const struct agent_host *agents = conn->server->agents;
-	const struct agent_list *list = agent_host_list(agents);
 	struct buffer body = {0};
 	buffer_append_str(&body, "{\"agents\":[");
-	for (size_t i = 0; i < list->count; i++) {
-		const struct agent_entry *entry = &list->entries[i];
+	for (size_t i = 0; agents && i < agents->offer_count; i++) {
+		const struct agent_offer *offer = &agents->offers[i];
 		buffer_append_str(&body, i ? ",{" : "{");
-		buffer_append_member(&body, "name", entry->name);
-		buffer_append_member(&body, "title", entry->title);
-		buffer_printf(&body, ",\"is_demo\":%s", entry->is_demo ? "true" : "false");
+		buffer_append_member(&body, "name", offer->name);
+		buffer_append_member(&body, "title", offer->title);
+		buffer_printf(&body, ",\"is_demo\":%s", offer->is_demo ? "true" : "false");
 		if (conn_may(conn, RIGHT_CREATE)) {
 			buffer_append_char(&body, ',');
-			append_list(&body, "roots", entry->roots);
+			append_list(&body, "roots", offer->roots);
 		}
-		if (conn_may(conn, RIGHT_CREATE) && agent_host_fault(agents, entry)) {
-			buffer_append_member(&body, "fault", agent_host_fault(agents, entry));
+		if (conn_may(conn, RIGHT_CREATE) && offer->fault) {
+			buffer_append_member(&body, "fault", offer->fault);
 		}
 		buffer_append_char(&body, '}');
 	}
@@ -287,7 +289,6 @@ static void get_directories(struct conn *conn)
 {
 	char name[QUERY_VALUE_MAX];
 	char path[QUERY_MAX];
-	struct agent_host *agents = conn->server->agents;
 	if (!http_may(conn, RIGHT_CREATE)) {
 		return;
 	}
@@ -298,15 +299,16 @@ static void get_directories(struct conn *conn)
 	}
 	const char *agent = query_get(conn, "agent", name, sizeof(name));
 	const char *prefix = query_get(conn, "path", path, sizeof(path));
-	const struct agent_entry *entry = agent_list_find(agent_host_list(agents), agent);
-	if (!entry) {
+	const struct agent_offer *offer = agent_host_find(conn->server->agents, agent);
+	if (!offer) {
 		http_refuse(conn, ERROR_unknown_agent,
 			"this server has no agent of this name; GET /api/agents lists its agents");
 		return;
 	}
 	struct directories_wait *wait = begin_wait(conn);
-	await(wait, agent_dirs_list(agent_host_dirs(agents), entry->roots, prefix ? prefix : "",
-			    handle_listed, wait));
+	await(wait,
+		&(struct agent_dirs_query){AGENT_DIRS_LIST, offer->roots, prefix ? prefix : "", 0},
+		handle_listed);
 }
 
 const struct route agent_routes[] = {

@@ -30,7 +30,8 @@ static void look(struct server *server)
 	metrics_set(metrics, METRIC_PROMPTS_WAITING, session_table_count_prompts(server->sessions));
 	metrics_set(metrics, METRIC_OBSERVERS_BEHIND, session_table_count_behind(server->sessions));
 	metrics_set(metrics, METRIC_BACKLOG_BYTES, session_table_backlog(server->sessions));
-	metrics_set(metrics, METRIC_AGENTS_RUNNING, agent_host_count_running(server->agents));
+	metrics_set(metrics, METRIC_AGENTS_RUNNING,
+		server->agents ? server->agents->ops->count_running(server->agents) : 0);
 	metrics_set(metrics, METRIC_CONNECTIONS, server->conn_count);
 	metrics_set(metrics, METRIC_PRODUCERS, count_producers(server));
 	metrics_set(metrics, METRIC_RECEIVING_BYTES, server->received);

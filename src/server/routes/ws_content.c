@@ -107,9 +107,10 @@ static void look_on(struct content_check *check)
 /** Whether the agent is known not to accept some block. */
 static bool agent_refuses(struct conn *conn, const json_t *content, struct refusal *refusal)
 {
-	for (size_t i = 0; i < json_array_size(content); i++) {
+	const struct agent_host *agents = conn->server->agents;
+	for (size_t i = 0; agents && i < json_array_size(content); i++) {
 		const char *type = type_of(json_array_get(content, i));
-		if (!agent_host_takes(conn->server->agents, conn->session, type)) {
+		if (!agents->ops->accepts(agents, conn->session, type)) {
 			refuse(refusal, ERROR_unsupported_content,
 				"the agent of this session does not take content of the type %s",
 				type);

@@ -78,9 +78,11 @@ int conn_take_elicited(struct conn *conn, struct session *session, const struct 
 {
 	struct author author = conn_author(conn);
 	int r = intake_elicited(session, request, &author, refusal);
-	if (r == 0) { /* the agent gets it once that is durable, in the next tick at the earliest */
-		agent_host_note_content(conn->server->agents, session, request->elicited.request_id,
-			request->elicited.content);
+	struct agent_host *agents = conn->server->agents;
+	if (r == 0 && agents) {
+		/* The agent gets it once that is durable, in the next tick at the earliest. */
+		agents->ops->record_content(
+			agents, session, request->elicited.request_id, request->elicited.content);
 	}
 	return r;
 }
@@ -101,7 +103,7 @@ static void handle_cancel(struct conn *conn, const struct request *request, stru
 	if (turn && turn != session_turn(conn->session)) {
 		refuse(refusal, ERROR_not_prompting, "turn %llu is not running",
 			(unsigned long long)turn);
-	} else if (agent_host_cancel(conn->server->agents, conn->session) < 0) {
+	} else if (conn_cancel_turn(conn, conn->session) < 0) {
 		refuse(refusal, ERROR_not_prompting, "no turn of this session's agent is running");
 	}
 }

@@ -40,26 +40,19 @@ static void answer_was_removed(struct conn_wait *wait, int status)
 	}
 }
 
-int conn_check_agent(const struct conn *conn, struct refusal *refusal)
-{
-	const struct agent_host *agents = conn->server->agents;
-	return agent_host_agent(agents, conn->session)
-		       ? 0
-		       : refuse(refusal, ERROR_no_agent, "%s", agent_host_lack(agents));
-}
-
 int conn_apply_setting(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	struct agent_host *agents = conn->server->agents;
 	struct author author = conn_author(conn);
-	if (conn_check_agent(conn, refusal) < 0) {
+	if (conn_check_agent(conn, conn->session, refusal) < 0) {
 		return -EINVAL;
 	}
-	if (request->type == REQUEST_AUTHENTICATE && !agent_host_has_room(agents, conn->session)) {
+	if (request->type == REQUEST_AUTHENTICATE &&
+		!agents->ops->has_room(agents, conn->session)) {
 		return refuse_limit(refusal, LIMIT_agents,
 			"too many agents are running; log in again when one has stopped");
 	}
-	if (agent_host_set(agents, conn->session, request, &author) < 0) {
+	if (agents->ops->set(agents, conn->session, request, &author) < 0) {
 		return refuse(refusal, ERROR_queue_full,
 			"the agent has not answered the previous setting yet");
 	}
@@ -69,11 +62,12 @@ int conn_apply_setting(struct conn *conn, const struct request *request, struct 
 int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t *ret_seq,
 	bool *ret_duplicate, struct refusal *refusal)
 {
+	struct agent_host *agents = conn->server->agents;
 	struct prompt_view had = {.place = PROMPT_UNKNOWN};
 	if (conn_check_order(conn, refusal) < 0) {
 		return -EINVAL;
 	}
-	if (conn_check_agent(conn, refusal) < 0) {
+	if (conn_check_agent(conn, conn->session, refusal) < 0) {
 		return -EINVAL;
 	}
 	session_find_prompt(conn->session, request->prompt.prompt_id, &had);
@@ -81,8 +75,7 @@ int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t 
 	if (had.place == PROMPT_UNKNOWN && ws_take_content(conn, &whole, refusal) < 0) {
 		return -EINVAL;
 	}
-	if (had.place == PROMPT_UNKNOWN &&
-		!agent_host_has_room(conn->server->agents, conn->session)) {
+	if (had.place == PROMPT_UNKNOWN && !agents->ops->has_room(agents, conn->session)) {
 		return refuse_limit(refusal, LIMIT_agents,
 			"too many agents are running; send it again when one has stopped");
 	}
@@ -92,8 +85,8 @@ int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t 
 		conn_break_order(conn, refusal->code);
 	}
 	if (r == 0 && had.place == PROMPT_UNKNOWN && conn->trace) {
-		agent_host_note_trace(conn->server->agents, conn->session,
-			request->prompt.prompt_id, conn->trace);
+		agents->ops->record_trace(
+			agents, conn->session, request->prompt.prompt_id, conn->trace);
 	}
 	return r;
 }
