@@ -124,7 +124,7 @@ test('docs/architecture.md and docs/changing.md are short, and name functions an
 
 test('SECURITY.md has each system call that the filters refuse', () => {
 	const [, table] = /^## System calls of agents\n([^]*?)^Known/m.exec(read('SECURITY.md'));
-	const calls = ['call_filter.c', 'sandbox_filter.c'].flatMap((file) => [...read(join('src/agents/process', file)).matchAll(/\bSCMP_SYS\((\w+)\)|\bREFUSE_IF\(&?filter, (\w+),/g)].map(([, a, b]) => a ?? b)).filter((name) => name !== 'call');
+	const calls = ['src/core/base/call_filter.c', 'src/agents/process/sandbox_filter.c'].flatMap((file) => [...read(file).matchAll(/\bSCMP_SYS\((\w+)\)|\bREFUSE_IF\(&?filter, (\w+),/g)].map(([, a, b]) => a ?? b)).filter((name) => name !== 'call');
 	assert.ok(calls.length > 80, `${calls.length} were found`);
 	assert.deepEqual(calls.filter((name) => !table.includes(`\`${name}\``)), []);
 });

@@ -3,8 +3,8 @@
  * spawner_process.c; agent_guard.c is the guard between the server and the process; orders.c says
  * what is to be started; cgroup.c and sandbox.c limit and confine what the guard starts; deadline.c
  * says how long it may live; descendants.c finds the descendants of a process; box.c adds up what
- * the children of one agent use. sandbox_filter.c and server_filter.c are the seccomp filters of
- * agents and of the server, made with call_filter.c.
+ * the children of one agent use. sandbox_filter.c is the seccomp filter of agents, made with
+ * call_filter.h.
  */
 #ifndef HOLDFAST_PROCESS_INTERNAL_H
 #define HOLDFAST_PROCESS_INTERNAL_H

@@ -1,4 +1,4 @@
-#include "call_filter.h"
+#include "holdfast/call_filter.h"
 #include "process_internal.h"
 
 #include <errno.h>

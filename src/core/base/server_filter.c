@@ -1,6 +1,6 @@
 #include "holdfast/server_filter.h"
 
-#include "call_filter.h"
+#include "holdfast/call_filter.h"
 
 #include <errno.h>
 #include <sched.h>

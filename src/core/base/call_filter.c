@@ -1,4 +1,4 @@
-#include "call_filter.h"
+#include "holdfast/call_filter.h"
 
 #include <errno.h>
 #include <linux/ioprio.h>

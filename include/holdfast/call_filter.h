@@ -1,6 +1,6 @@
 /*
- * Private to src/agents/process: what the seccomp filters of the server and of agents have in common. They
- * are made with libseccomp. A filter sees the numbers of a system call and its arguments, not what
+ * What the seccomp filters of the server (server_filter.h) and of agents have in common. They are
+ * made with libseccomp. A filter sees the numbers of a system call and its arguments, not what
  * these point to. SECURITY.md has the table of all calls that were decided on.
  *
  * The kernel takes an argument that is an int without its upper half, and a filter compares all of
