@@ -53,7 +53,7 @@ static struct append_ack append(struct session *session, const char *events)
 	assert_in_range(count, 1, 16);
 	if (intake_append(session, spans.all + 1, count, limits_default(), acks, &bad, &refusal) <
 		0) {
-		fail_msg("%s: %s", refusal.code, refusal.message);
+		fail_msg("%s: %s", error_code_text(refusal.code), refusal.message);
 	}
 	json_spans_finish(&spans);
 	return acks[count - 1];
