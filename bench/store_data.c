@@ -2,7 +2,7 @@
 
 #include "tool.h"
 
-#include "core/store/embedded/disk.h"
+#include "core/store/disk.h"
 #include "holdfast/session.h"
 
 #include <errno.h>

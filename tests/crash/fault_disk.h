@@ -6,7 +6,7 @@
 #ifndef HOLDFAST_TESTS_FAULT_DISK_H
 #define HOLDFAST_TESTS_FAULT_DISK_H
 
-#include "core/store/embedded/disk.h"
+#include "core/store/disk.h"
 
 #include <stdbool.h>
 #include <stddef.h>

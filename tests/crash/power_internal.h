@@ -4,7 +4,7 @@
 
 #include "power_disk.h"
 
-#include "core/store/embedded/disk.h"
+#include "core/store/disk.h"
 
 #include <sys/types.h>
 

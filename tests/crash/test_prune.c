@@ -10,7 +10,7 @@
 #include "fake_socket.h"
 
 #include "holdfast/diag.h"
-#include "core/store/embedded/disk.h"
+#include "core/store/disk.h"
 #include "holdfast/observer.h"
 #include "holdfast/store_check.h"
 

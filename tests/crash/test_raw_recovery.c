@@ -5,7 +5,7 @@
 #include "rig.h"
 
 #include "holdfast/diag.h"
-#include "core/store/embedded/disk.h"
+#include "core/store/disk.h"
 #include "holdfast/loop.h"
 #include "holdfast/raw.h"
 

@@ -8,7 +8,7 @@
 #include "holdfast/diag.h"
 #include "holdfast/intake.h"
 #include "holdfast/json_span.h"
-#include "core/store/embedded/disk.h"
+#include "core/store/disk.h"
 
 #include <errno.h>
 #include <fcntl.h>

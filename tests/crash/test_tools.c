@@ -8,7 +8,7 @@
 #include "point.h"
 
 #include "holdfast/diag.h"
-#include "core/store/embedded/disk.h"
+#include "core/store/disk.h"
 #include "holdfast/store_check.h"
 #include "holdfast/tools.h"
 

@@ -71,11 +71,9 @@ const wingOf = (room) => (/^(doors|notify)\//.test(room) ? room : room.split('/'
 
 /** Includes that still break the laws. Take a row away with the include. */
 const OPEN = [
-	'src/core/store/raw/check_streams.c: src/core/store/embedded/check_internal.h',
-	'src/core/store/raw/copy_streams.c: src/core/store/embedded/copy_internal.h',
 	'src/engines/postgres/migrate_pg.c: src/core/store/embedded/versions.h',
 	'src/engines/postgres/pg.h: src/core/store/store_internal.h',
-	'src/engines/postgres/pg_check.c: src/core/store/embedded/check_internal.h',
+	'src/engines/postgres/pg_check.c: src/core/store/embedded/check.h',
 	'src/engines/postgres/pg_check.c: src/core/store/embedded/versions.h',
 	'src/engines/postgres/pg_gaps.c: src/core/store/embedded/gaps.h',
 	'src/engines/postgres/pg_read.c: src/core/store/embedded/gaps.h',

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
 
 import { circlesOf, readCalls } from '../support/calls.mjs';
@@ -25,6 +25,16 @@ const sources = [...text.keys()].filter((file) => file.endsWith('.c'));
 const engines = ['embedded.h', 'pg.h'];
 const below = new Set(sources.filter((file) => engines.some((header) => reach(file).has(header))));
 const above = sources.filter((file) => reach(file).has('store_internal.h') && !below.has(file));
+
+test('what is above the seam lies above it: core/store includes nothing of an engine but where the two meet', () => {
+	const wrong = [];
+	for (const file of filesIn(['src/core/store'], ['.c', '.h']).filter((path) => dirname(path) === 'src/core/store')) {
+		for (const [, header] of text.get(basename(file)).matchAll(/^#include "(core\/store\/embedded\/[^"]+)"/gm)) {
+			wrong.push(`${basename(file)}: ${basename(header)}`);
+		}
+	}
+	assert.deepEqual(wrong.sort(), ['metadata.c: versions.h', 'session_log.c: gaps.h', 'store_migrate.c: migrate_files.h'], 'store_migrate.c opens a directory as one side of a migration');
+});
 
 /** How many members a struct has. */
 function countMembers(header, name) {

@@ -51,7 +51,7 @@ export const WINGS = {
 
 /* The first row whose name a path begins with tells its wings. A header goes with the file of its name. */
 const SOURCES = [
-	['src/core/store/raw/', 'doors'], ['src/core/store/embedded/mirror', 'nodes'], ['src/core/access/subscriptions', 'server', 'notify'], ['src/core/access/', 'server'], ['src/core/metrics/', 'server'],
+	['src/core/store/raw/', 'doors'], ['src/core/store/mirror', 'nodes'], ['src/core/access/subscriptions', 'server', 'notify'], ['src/core/access/', 'server'], ['src/core/metrics/', 'server'],
 	['src/core/wire/acp_names', 'core', 'agents'], ['src/core/wire/agent_state', 'core', 'agents'], ['src/core/wire/elicitation', 'core', 'agents'], ['src/core/wire/prompt_queue', 'core', 'agents'],
 	['src/core/json/', 'core', 'agents'], ['src/core/', 'core'],
 	['src/engines/', 'nodes'], ['src/nodes/node_identity', 'server', 'nodes'], ['src/nodes/', 'nodes'],

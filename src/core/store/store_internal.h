@@ -6,16 +6,16 @@
 #define HOLDFAST_STORE_INTERNAL_H
 
 #include "ages.h"
-#include "core/store/embedded/aside.h"
-#include "core/store/embedded/checksum.h"
-#include "core/store/embedded/disk_io.h"
+#include "aside.h"
+#include "checksum.h"
+#include "disk_io.h"
 #include "engine.h"
 #include "holdfast/metadata.h"
-#include "core/store/embedded/names.h"
-#include "core/store/embedded/prune.h"
+#include "names.h"
+#include "prune.h"
 
 #include "holdfast/buffer.h"
-#include "core/store/embedded/disk.h"
+#include "disk.h"
 #include "holdfast/hash.h"
 #include "holdfast/list.h"
 #include "core/base/pool.h"

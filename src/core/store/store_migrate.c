@@ -1,7 +1,7 @@
 /* A migration: copies each session from one side to the other, reads it back, and compares. */
 #include "holdfast/store_migrate.h"
 
-#include "core/store/embedded/disk_io.h"
+#include "disk_io.h"
 #include "core/store/embedded/migrate_files.h"
 
 #include "holdfast/store_kind.h"

@@ -1,5 +1,5 @@
 /* Checks the sessions in a database: that each row is valid, and that the rows fit together. */
-#include "core/store/embedded/check_internal.h"
+#include "core/store/embedded/check.h"
 #include "pg_database.h"
 #include "core/store/embedded/versions.h"
 

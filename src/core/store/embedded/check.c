@@ -1,7 +1,7 @@
 /*
  * Checks a data directory (store_check.h): visits its parts, and collects and reports the findings.
  */
-#include "check_internal.h"
+#include "check.h"
 
 #include "embedded.h"
 

@@ -1,5 +1,5 @@
 /* Checks set-aside/: a damaged session there is a problem until it is repaired or deleted. */
-#include "check_internal.h"
+#include "check.h"
 #include "repair.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Checks the blobs of a session: the name of each must be the hash of its contents. */
-#include "check_internal.h"
+#include "check.h"
 
 #include "holdfast/beneath.h"
 

@@ -3,7 +3,7 @@
  * log, so that is only a note. An index that claims to be good and has wrong entries is a problem:
  * reads would notice them, but they show that the disk does not keep what was written.
  */
-#include "check_internal.h"
+#include "check.h"
 
 #include "holdfast/beneath.h"
 

@@ -1,5 +1,5 @@
 /* Checks the journal: the chain of segments, their batches, and the sessions of their records. */
-#include "check_internal.h"
+#include "check.h"
 
 #include "embedded.h"
 

@@ -2,7 +2,7 @@
  * Checks the names of a session: those in the certain part of keys.jsonl that can be derived from
  * events must match the log's events, in the same order. Both files are read once, side by side.
  */
-#include "check_internal.h"
+#include "check.h"
 
 #include "holdfast/beneath.h"
 

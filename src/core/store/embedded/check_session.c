@@ -1,5 +1,5 @@
 /* Checks a session: metadata.json, the log, and that its files agree with each other. */
-#include "check_internal.h"
+#include "check.h"
 
 #include "embedded.h"
 

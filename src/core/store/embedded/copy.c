@@ -1,5 +1,5 @@
 /* Copies sessions and their journal, beside a running server (store_copy.h). */
-#include "copy_internal.h"
+#include "copy.h"
 
 #include "embedded.h"
 

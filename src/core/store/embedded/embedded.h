@@ -8,6 +8,7 @@
 #include "core/store/html/html_follow.h"
 #include "journal_read.h"
 #include "left_out.h"
+#include "rewrite.h"
 #include "core/store/store_internal.h"
 #include "versions.h"
 

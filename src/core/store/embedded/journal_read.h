@@ -2,7 +2,7 @@
 #ifndef HOLDFAST_JOURNAL_READ_H
 #define HOLDFAST_JOURNAL_READ_H
 
-#include "checksum.h"
+#include "core/store/checksum.h"
 
 #include "holdfast/buffer.h"
 #include "holdfast/store.h"

@@ -1,5 +1,5 @@
 /* Checks raw streams: does what recovery would do, without changing anything. */
-#include "core/store/embedded/check_internal.h"
+#include "core/store/embedded/check.h"
 
 #include "raw_internal.h"
 

@@ -4,7 +4,7 @@
  * journal has every change to a stream since its file was copied, including its deletion, and
  * recovery of the copy brings the files in line with it.
  */
-#include "core/store/embedded/copy_internal.h"
+#include "core/store/embedded/copy.h"
 
 #include "raw_internal.h"
 

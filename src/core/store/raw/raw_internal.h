@@ -2,7 +2,7 @@
 #ifndef HOLDFAST_RAW_INTERNAL_H
 #define HOLDFAST_RAW_INTERNAL_H
 
-#include "core/store/embedded/disk_io.h"
+#include "core/store/disk_io.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/hash.h"

@@ -7,6 +7,7 @@
 #include "raw_internal.h"
 
 #include "core/store/embedded/journal_read.h"
+#include "core/store/embedded/rewrite.h"
 
 #include "holdfast/diag.h"
 

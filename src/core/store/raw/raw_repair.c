@@ -4,7 +4,7 @@
  */
 #include "raw_internal.h"
 
-#include "core/store/store_set_aside_internal.h"
+#include "core/store/embedded/store_set_aside.h"
 
 #include "holdfast/loop.h"
 

@@ -2,7 +2,7 @@
  * Makes the names of a log anew when lines of them are damaged or gone: of the good lines, and of the
  * log's events. What only an input gave, in a damaged line, is lost.
  */
-#include "embedded.h"
+#include "store_internal.h"
 
 #include "holdfast/json_text.h"
 

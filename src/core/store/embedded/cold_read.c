@@ -2,9 +2,9 @@
  * Cold reads: events that are not in memory. The index gives the offsets, then the lines are read
  * and checked, all on the thread pool.
  */
-#include "core/store/embedded/gaps.h"
+#include "gaps.h"
 #include "core/store/html/html_file.h"
-#include "core/store/embedded/embedded.h"
+#include "embedded.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "holdfast/store_files.h"
 
-#include "core/store/embedded/embedded.h"
+#include "embedded.h"
 
 #include "holdfast/requests.h"
 #include "holdfast/store_kind.h"

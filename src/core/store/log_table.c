@@ -2,7 +2,7 @@
  * The logs of a store by their ids, and the pool that they live in: of a session that is not in
  * memory, one object remains, which contains the id if that fits.
  */
-#include "core/store/store_internal.h"
+#include "store_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * Damaged sessions that are not served. Their ids stay taken until they are repaired (or the rows of
  * a database restored) and the server starts again, or until they are deleted.
  */
-#include "core/store/store_internal.h"
+#include "store_internal.h"
 
 #include <assert.h>
 #include <errno.h>

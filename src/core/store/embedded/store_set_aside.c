@@ -1,7 +1,7 @@
 #include "holdfast/store_set_aside.h"
 
-#include "core/store/embedded/embedded.h"
-#include "store_set_aside_internal.h"
+#include "embedded.h"
+#include "store_set_aside.h"
 
 #include "holdfast/beneath.h"
 #include "holdfast/store_files.h"

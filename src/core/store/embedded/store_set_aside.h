@@ -1,6 +1,6 @@
 /* Shared by the files that set damaged files aside (store_set_aside.h). */
-#ifndef HOLDFAST_STORE_SET_ASIDE_INTERNAL_H
-#define HOLDFAST_STORE_SET_ASIDE_INTERNAL_H
+#ifndef HOLDFAST_STORE_SET_ASIDE_FOLDERS_H
+#define HOLDFAST_STORE_SET_ASIDE_FOLDERS_H
 
 #include "holdfast/store_files.h"
 

@@ -1,6 +1,6 @@
 /* Shared by the files that copy a data directory (store_copy.h). */
-#ifndef HOLDFAST_COPY_INTERNAL_H
-#define HOLDFAST_COPY_INTERNAL_H
+#ifndef HOLDFAST_COPY_H
+#define HOLDFAST_COPY_H
 
 #include "holdfast/store_copy.h"
 

@@ -3,7 +3,7 @@
  * as long as the log exists. An engine keeps their lines, and reads them as a whole before the first
  * lookup.
  */
-#include "core/store/store_internal.h"
+#include "store_internal.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/json_text.h"

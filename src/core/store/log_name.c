@@ -1,5 +1,5 @@
 /* Writes and parses the lines of keys.jsonl. Pure. */
-#include "core/store/store_internal.h"
+#include "store_internal.h"
 
 #include "holdfast/json_text.h"
 #include "holdfast/sealed_line.h"

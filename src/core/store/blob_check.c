@@ -2,7 +2,7 @@
  * Checks that a blob has the bytes that its name is the SHA-256 of. Files that have been checked
  * are remembered by what stat() says of them, so that a file that does not change is read once.
  */
-#include "core/store/store_internal.h"
+#include "store_internal.h"
 
 #include <errno.h>
 #include <openssl/evp.h>

@@ -1,8 +1,8 @@
 /* Finds files of earlier formats in a data directory, and rewrites metadata.json in the newest. */
 #include "holdfast/store_upgrade.h"
 
-#include "core/store/embedded/journal_read.h"
-#include "core/store/embedded/embedded.h"
+#include "journal_read.h"
+#include "embedded.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * node reports them; the rest is read from the store. A mirror is in no table, so operations on all
  * logs of this node leave it alone.
  */
-#include "core/store/store_internal.h"
+#include "store_internal.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Complete reads, writes, appends, replacements and listings, built on the calls of disk.h. */
-#include "core/store/store_internal.h"
+#include "store_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

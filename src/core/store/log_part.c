@@ -2,7 +2,7 @@
  * Events and names that the newest records of a log complete. They are kept in a part of the group
  * of these records until the engine reports its result; then they are added to the log or dropped.
  */
-#include "core/store/store_internal.h"
+#include "store_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

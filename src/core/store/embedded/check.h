@@ -2,8 +2,8 @@
  * Shared by the files of the check of a store (store_check.h); each of them checks one kind of
  * file.
  */
-#ifndef HOLDFAST_CHECK_INTERNAL_H
-#define HOLDFAST_CHECK_INTERNAL_H
+#ifndef HOLDFAST_CHECK_H
+#define HOLDFAST_CHECK_H
 
 #include "embedded.h"
 #include "journal_view.h"

@@ -2,7 +2,7 @@
 #ifndef HOLDFAST_STORE_PRUNE_H
 #define HOLDFAST_STORE_PRUNE_H
 
-#include "core/store/ages.h"
+#include "ages.h"
 
 #include "holdfast/buffer.h"
 

@@ -2,7 +2,7 @@
  * Retention: decides which events need not be kept at the front of a log, for all engines.
  * prune_file.c removes them from files, pg_prune.c from a database. Events keep their seqs.
  */
-#include "core/store/store_internal.h"
+#include "store_internal.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"

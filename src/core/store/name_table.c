@@ -3,7 +3,7 @@
  * table with a slot of 24 bytes for each name, which has the digest of its kind and key, and the
  * values of its line.
  */
-#include "core/store/store_internal.h"
+#include "store_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

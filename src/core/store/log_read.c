@@ -2,7 +2,7 @@
  * Reads of pages: takes the part of a page that is in memory, has the engine read the rest, and has
  * events rendered that lack the requested format.
  */
-#include "core/store/store_internal.h"
+#include "store_internal.h"
 
 #include <errno.h>
 #include <stddef.h>
