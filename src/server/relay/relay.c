@@ -8,6 +8,7 @@
 #include "relay_raw.h"
 #include "relay_reload.h"
 #include "relay_sandbox.h"
+#include "relay_senders.h"
 #include "relay_urls.h"
 #include "relay_wait.h"
 
@@ -15,12 +16,10 @@
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
 #include "holdfast/node_placement.h"
-#include "holdfast/push.h"
 #include "holdfast/raw.h"
 #include "holdfast/server.h"
 #include "holdfast/session.h"
 #include "holdfast/session_elsewhere.h"
-#include "holdfast/webhook.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -50,8 +49,7 @@ struct relay {
 	struct session_table *sessions;
 	struct agent_host *agents; /* NULL: built without agents */
 	struct access *access; /* NULL: --auth off */
-	struct push *push; /* NULL: no push messages */
-	struct webhooks *webhooks; /* NULL: no webhooks */
+	struct relay_senders senders; /* all zero without them */
 	struct raw_store *raw; /* NULL with --store */
 	struct inherited_sockets inherited;
 	struct door doors[RELAY_DOORS];
@@ -101,23 +99,18 @@ static void handle_changed(void *owner, struct session *session)
 	if (relay->server) {
 		server_session_changed(relay->server, session);
 	}
-	if (relay->push) {
-		struct session_object object;
-		session_get_object(session, &object);
-		push_session_changed(relay->push, object.id, object.status,
-			&(struct push_questions){object.questions, object.waiting_for});
+	if (HOLDFAST_HAS_NOTIFY) {
+		relay_senders_session_changed(&relay->senders, session);
 	}
-	webhooks_session_changed(relay->webhooks, session);
 }
 
 static void handle_deleted(void *owner, struct session *session)
 {
 	struct relay *relay = owner;
 	server_session_deleted(relay->server, session);
-	if (relay->push) {
-		push_session_deleted(relay->push, session_id(session));
+	if (HOLDFAST_HAS_NOTIFY) {
+		relay_senders_session_deleted(&relay->senders, session_id(session));
 	}
-	webhooks_session_deleted(relay->webhooks, session_id(session));
 }
 
 static void handle_moved(void *owner, struct session *session)
@@ -183,7 +176,9 @@ static void handle_returned(void *owner, struct session *session)
 {
 	struct relay *relay = owner;
 	recover_session(session, relay);
-	webhooks_session_changed(relay->webhooks, session);
+	if (HOLDFAST_HAS_NOTIFY) {
+		webhooks_session_changed(relay->senders.webhooks, session);
+	}
 }
 
 /* --- the end of a tick --- */
@@ -312,7 +307,7 @@ static void handle_hangup(uv_signal_t *handle, int number)
 	if (relay->config->tls_cert) {
 		server_reload_keys(relay->server);
 	}
-	relay_reload(&relay->reload, &relay->loop, relay->config, relay->webhooks);
+	relay_reload(&relay->reload, &relay->loop, relay->config, relay->senders.webhooks);
 }
 
 /* --- building --- */
@@ -368,41 +363,16 @@ static int open_access(struct relay *relay, char **ret_why)
 		&relay->access, ret_why);
 }
 
-static int open_push(struct relay *relay, char **ret_why)
+static int open_senders(struct relay *relay, char **ret_why)
 {
-	const struct config *config = relay->config;
-	bool is_public = config->url && strncmp(config->url, "https:", 6) == 0;
-	if (!relay->access || !config->push.hosts) {
-		return 0;
-	}
-	return push_create(&(struct push_config){.life = &relay->life,
-				   .loop = &relay->loop,
-				   .clock = &relay->clock,
-				   .limits = relay->limits,
-				   .metrics = relay->metrics,
-				   .access = relay->access,
-				   .data_dir = config->data_dir,
-				   .shelf = session_table_shelf(relay->sessions),
-				   .rules = &config->push,
-				   .contact = is_public ? config->url : NULL},
-		&relay->push, ret_why);
-}
-
-static int open_webhooks(struct relay *relay, char **ret_why)
-{
-	const struct config *config = relay->config;
-	if (!config->webhooks.urls[0]) {
-		return 0;
-	}
-	return webhooks_create(&(struct webhooks_config){.life = &relay->life,
-				       .loop = &relay->loop,
-				       .clock = &relay->clock,
-				       .limits = relay->limits,
-				       .metrics = relay->metrics,
-				       .sessions = relay->sessions,
-				       .data_dir = config->data_dir,
-				       .rules = &config->webhooks},
-		&relay->webhooks, ret_why);
+	const struct relay_senders_config wanted = {.config = relay->config,
+		.life = &relay->life,
+		.loop = &relay->loop,
+		.clock = &relay->clock,
+		.metrics = relay->metrics,
+		.access = relay->access,
+		.sessions = relay->sessions};
+	return HOLDFAST_HAS_NOTIFY ? relay_senders_open(&wanted, &relay->senders, ret_why) : 0;
 }
 
 static int open_agents(struct relay *relay, char **ret_why)
@@ -437,7 +407,7 @@ static const struct session_ops session_ops = {
 static void make_server(struct relay *relay, char **ret_why)
 {
 	const struct config *config = relay->config;
-	relay_list_doors(relay->doors, relay->push, relay->raw);
+	relay_list_doors(relay->doors, relay->senders.push, relay->raw);
 	relay->server = server_create(
 		&(struct server_config){.life = &relay->life,
 			.loop = &relay->loop,
@@ -488,8 +458,7 @@ static int open_rooms(struct relay *relay)
 					   .owner = relay,
 					   .elsewhere = elsewhere},
 			&relay->sessions, &why) == 0 &&
-		open_access(relay, &why) == 0 && open_push(relay, &why) == 0 &&
-		open_webhooks(relay, &why) == 0) {
+		open_access(relay, &why) == 0 && open_senders(relay, &why) == 0) {
 		relay->raw = relay_open_raw(config, &relay->loop, &relay->clock, relay->sessions);
 		make_server(relay, &why);
 	}
@@ -576,9 +545,10 @@ int relay_run(const struct config *config)
 	server_reach(&relay.life, SERVER_CLOSED);
 	server_close(relay.server);
 	raw_close(relay.raw);
-	push_stop(relay.push);
+	if (HOLDFAST_HAS_NOTIFY) {
+		relay_senders_stop(&relay.senders);
+	}
 	access_stop(relay.access);
-	webhooks_stop(relay.webhooks);
 	if (!close_rooms(&relay)) {
 		diag(DIAG_WARN,
 			"a disk, a database or a name server does not answer; its work is abandoned");
@@ -589,8 +559,9 @@ int relay_run(const struct config *config)
 	}
 	uv_run(&relay.loop, UV_RUN_DEFAULT);
 	server_destroy(relay.server);
-	push_destroy(relay.push);
-	webhooks_destroy(relay.webhooks);
+	if (HOLDFAST_HAS_NOTIFY) {
+		relay_senders_destroy(&relay.senders);
+	}
 	access_close(relay.access);
 	metrics_destroy(relay.metrics);
 	if (uv_loop_close(&relay.loop) < 0) {

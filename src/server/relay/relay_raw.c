@@ -13,7 +13,7 @@ static void note_written(void *arg, uint64_t bytes)
 struct raw_store *relay_open_raw(const struct config *config, uv_loop_t *loop,
 	const struct clock *clock, struct session_table *sessions)
 {
-	if (config->store) {
+	if (config->store || !HOLDFAST_HAS_DURABLE_STREAMS) {
 		return NULL;
 	}
 	return raw_open(&(struct raw_config){.loop = loop,

@@ -10,7 +10,7 @@ static void read_files(uv_work_t *work)
 {
 	struct reload *reload = work->data;
 	reload->level_status = config_read_log_level(reload->config, &reload->level);
-	if (reload->webhooks) {
+	if (HOLDFAST_HAS_NOTIFY && reload->webhooks) {
 		webhook_secrets_read(reload->config->webhooks.secret_file, &reload->secrets,
 			&reload->secrets_why);
 	}
@@ -22,7 +22,7 @@ static void take_secrets(struct reload *reload)
 		diag(DIAG_ERROR, "SIGHUP: %s; the old secrets remain in use", reload->secrets_why);
 		free(reload->secrets_why);
 		reload->secrets_why = NULL;
-	} else {
+	} else if (HOLDFAST_HAS_NOTIFY) {
 		webhooks_set_secrets(reload->webhooks, &reload->secrets);
 		diag_say("SIGHUP: the secrets of webhooks have been reloaded");
 	}
