@@ -7,7 +7,7 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { scratchDir } from '../support/server.mjs';
-import { WINGS, filesOf, touchedBy, wingOf, wingsOf } from '../support/wings.mjs';
+import { LONG, WINGS, filesOf, touchedBy, wingOf, wingsOf } from '../support/wings.mjs';
 import { filesIn, root } from './files.mjs';
 
 const tests = filesOf(['web', 'e2e', 'browser', 'style']);
@@ -52,6 +52,22 @@ test('a change runs the tests of its wing, and a part of each if core or server 
 	assert.deepEqual(touched('tests/e2e/91-push.test.mjs').files, ['e2e/91-push.test.mjs', ...style]);
 	assert.ok(touched('tests/support/raw_streams.mjs').files.includes('e2e/192-damaged-streams.test.mjs'), 'whoever imports it');
 	assert.ok(touched('tests/support/nodes.mjs').files.includes('e2e/122-nodes.test.mjs'));
+});
+
+test('when core and server have both changed, the longest files take turns; each has its turn, and whoever changes one runs it', () => {
+	const both = ['src/core/store/store.c', 'src/server/connection/conn.c'];
+	const long = LONG.flat();
+	const isLong = (file) => long.some((front) => file.startsWith(front));
+	assert.deepEqual(long.filter((front) => tests.filter((file) => file.startsWith(front)).length !== 1), [], 'each names one file');
+	const turns = LONG.map((_, turn) => touchedBy(both, tests, sources, turn).files);
+	const expected = tests.filter((file) => isLong(file) && ['core', 'server'].includes(wingOf(file)[0]));
+	assert.deepEqual(turns.flatMap((files) => files.filter(isLong)).sort(), expected.sort());
+	for (const files of turns) {
+		assert.ok(files.some(isLong), 'each turn has one of them');
+		assert.deepEqual(files.filter((file) => !isLong(file)), turns[0].filter((file) => !isLong(file)), 'the others run each time');
+	}
+	assert.ok(touchedBy([...both, `tests/${expected[0]}`], tests, sources, 1).files.includes(expected[0]));
+	assert.ok(touchedBy([...both, `tests/${expected[0]}`], tests, sources, 2).files.includes(expected[0]));
 });
 
 test('where nobody knows what has changed, everything runs', () => {
