@@ -76,28 +76,23 @@ static void set_aside(struct recovery *rec, const char *id, const char *why)
 	}
 }
 
-/** Ignores the remaining records of a session that is being repaired. */
-static int give_up_records(struct recovery *rec, struct session_log *log, const char *why)
+static void set_misfit_aside(struct recovery *rec, struct session_log *log)
 {
-	repair_note_journal(log, why);
-	journal_view_note_damaged(
-		&rec->view, journal_session_hash(log->id, strlen(log->id), log->epoch));
-	return 0;
+	set_aside(rec, log->id, "the journal does not fit its log");
+	session_log_free(log);
 }
 
-/**
- * Returns whether to ignore a record because an earlier one of its session is damaged (repair
- * only).
- */
-static bool is_given_up(struct recovery *rec, struct session_log *log)
+static const struct damage_rules start_rules = {
+	.journal = recover_refuse_journal,
+	.log = recover_check_log,
+	.misfit = set_misfit_aside,
+};
+
+const struct damage_rules *recover_rules(const struct store *store, const char *id)
 {
-	if (!recover_is_to_repair(rec, log->id) ||
-		!journal_view_is_damaged(&rec->view, log->id, log->epoch)) {
-		return false;
-	}
-	repair_note_journal(log, RECORD_DAMAGED);
-	repair_note_unused(log);
-	return true;
+	const struct store_repair *repair = embedded_of(store)->repair;
+	bool is_repair = repair && (!id || !repair->only || strcmp(repair->only, id) == 0);
+	return is_repair ? &repair_rules : &start_rules;
 }
 
 int recover_replay(void *arg, const struct record *record, const struct journal_place *place)
@@ -106,7 +101,11 @@ int recover_replay(void *arg, const struct record *record, const struct journal_
 	struct store *store = rec->store;
 	struct session_log *log = log_table_get(&store->by_id, record->id, record->id_len);
 	if (!log || log->epoch != record->epoch || !is_wanted(rec, record) ||
-		hash_get(rec->kept, record->id, record->id_len) || is_given_up(rec, log)) {
+		hash_get(rec->kept, record->id, record->id_len)) {
+		return 0;
+	}
+	const struct damage_rules *rules = recover_rules(store, log->id);
+	if (rules->ignores && rules->ignores(rec, log)) {
 		return 0;
 	}
 	if (!record_is_known(record)) {
@@ -121,14 +120,10 @@ int recover_replay(void *arg, const struct record *record, const struct journal_
 		log->owner = store->ops->found(store->owner, log);
 	}
 	int r = store_replay(log, record);
-	if (r == -EBADMSG && recover_is_to_repair(rec, log->id)) {
+	if (r == -EBADMSG) {
 		store->ops->lost(log->owner);
 		log->owner = NULL;
-		r = give_up_records(rec, log, "the journal does not fit its log");
-	} else if (r == -EBADMSG) {
-		store->ops->lost(log->owner);
-		set_aside(rec, log->id, "the journal does not fit its log");
-		session_log_free(log);
+		rules->misfit(rec, log);
 		r = 0;
 	}
 	return r;
@@ -216,6 +211,7 @@ static int load_session(struct recovery *rec, const char *id)
 {
 	struct store *store = rec->store;
 	struct embedded_store *emb = embedded_of(store);
+	const struct damage_rules *rules = recover_rules(store, id);
 	struct metadata meta = {0};
 	const char *why;
 	int r = metadata_read(emb->sessions_fd, id, store->ops->facts, &meta, &why);
@@ -235,13 +231,11 @@ static int load_session(struct recovery *rec, const char *id)
 		diag(DIAG_WARN, "session %s was incomplete and never acknowledged: removed", id);
 		remove_folder(emb->sessions_fd, id);
 		return 0;
-	} else if (!has_meta && recover_is_to_repair(rec, id)) {
-		meta = repair_guess_metadata(store, id);
-	} else if (!has_meta) {
+	} else if (!has_meta && (!rules->metadata || !rules->metadata(store, id, &meta))) {
 		set_aside(rec, id, "metadata.json is damaged");
 		return 0;
 	}
-	if (journal_view_is_damaged(&rec->view, id, meta.epoch) && !recover_is_to_repair(rec, id)) {
+	if (journal_view_is_damaged(&rec->view, id, meta.epoch) && !rules->keeps_damaged) {
 		set_aside(rec, id, RECORD_DAMAGED);
 		r = 0;
 	} else {
@@ -304,7 +298,7 @@ static void make_missing(struct journal_life *life, void *arg)
 		return;
 	}
 	if (journal_view_is_damaged(&rec->view, life->id, life->epoch) &&
-		!recover_is_to_repair(rec, life->id)) {
+		!recover_rules(store, life->id)->keeps_damaged) {
 		if (!hash_get(store->aside, life->id, strlen(life->id))) {
 			set_folderless_aside(rec, life);
 		}
@@ -406,26 +400,40 @@ static int sync_folders(struct store *store)
 	return r == -ENOSPC || r == -EDQUOT ? 0 : r;
 }
 
-/** Replays the records kept with sessions that were set aside (repair only), then the journal. */
+/** Says that keys are lost, if a log has events that no record gives: see struct recovery. */
+static void doubt_keys(const struct recovery *rec, struct session_log *log)
+{
+	if (rec->was_cut && !hash_get(rec->kept, log->id, strlen(log->id)) && log_keys_doubt(log)) {
+		diag(DIAG_ERROR,
+			"session %s: its log has events of the batch that was cut off, which was complete once: keys of their inputs count as lost",
+			log->id);
+	}
+}
+
 static int replay_all(struct recovery *rec)
 {
+	struct store *store = rec->store;
 	int r = 0;
-	if (embedded_of(rec->store)->repair) {
-		journal_view_forget_damaged(&rec->view); /* the walk notes it again, in order */
-	}
-	list_for_each(link, &rec->store->logs) {
+	journal_view_forget_damaged(&rec->view); /* the walk notes it again, in order */
+	list_for_each(link, &store->logs) {
 		struct session_log *log = list_entry(link, struct session_log, link);
+		const struct damage_rules *rules = recover_rules(store, log->id);
 		bool had = false;
-		if (r == 0 && recover_is_to_repair(rec, log->id)) {
-			r = repair_replay_kept(rec, log, &had);
+		if (r == 0 && rules->replay) {
+			r = rules->replay(rec, log, &had);
 		}
 		if (had) {
-			hash_put(rec->kept, log->id, strlen(log->id), rec->store);
+			hash_put(rec->kept, log->id, strlen(log->id), store);
 		}
 	}
 	r = r < 0 ? r : recover_walk_journal(rec, recover_replay);
-	list_for_each(link, &rec->store->logs) { /* no other record may have followed */
-		recover_note_last(rec, list_entry(link, struct session_log, link));
+	list_for_each(link, &store->logs) {
+		struct session_log *log = list_entry(link, struct session_log, link);
+		const struct damage_rules *rules = recover_rules(store, log->id);
+		if (rules->replayed) {
+			rules->replayed(rec, log);
+		}
+		doubt_keys(rec, log);
 	}
 	return r;
 }
@@ -474,8 +482,8 @@ int recover(struct store *store, char **ret_why)
 	if (r == 0) {
 		r = repair_finish_all(store);
 	}
-	if (r == 0 && emb->repair) {
-		r = repair_bring_back(&rec);
+	if (r == 0 && recover_rules(store, NULL)->begin) {
+		r = recover_rules(store, NULL)->begin(&rec);
 	}
 	if (r == 0) {
 		recover_drop_useless(&rec);

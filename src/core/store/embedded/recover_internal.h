@@ -1,6 +1,6 @@
 /*
  * Shared by the files of recovery: recover_journal.c walks the journal, recover.c makes the
- * decisions.
+ * decisions, and struct damage_rules says what to do with damage.
  */
 #ifndef HOLDFAST_RECOVER_INTERNAL_H
 #define HOLDFAST_RECOVER_INTERNAL_H
@@ -25,14 +25,44 @@ struct recovery {
 typedef int (*visit_record)(
 	void *arg, const struct record *record, const struct journal_place *place);
 
+/**
+ * What is done with damage. A start refuses, or sets the session aside as it is; holdfast repair
+ * goes on with what is left (repair_rules in repair.h). Functions that are NULL do nothing.
+ */
+struct damage_rules {
+	/** Called before anything is read of the folders. */
+	int (*begin)(struct recovery *rec);
+	/** A part of the journal is lost, and nobody knows of which sessions. 0: goes on without it. */
+	int (*journal)(struct recovery *rec, enum journal_damage damage,
+		const struct journal_place *place);
+	/** metadata.json is damaged: makes one up. False: the session is set aside. */
+	bool (*metadata)(struct store *store, const char *id, struct metadata *ret);
+	/** Reads a log behind its certain part. -EBADMSG: damaged, the session is set aside. */
+	int (*log)(struct session_log *log, bool is_guessed);
+	/** Whether a session with damaged records is recovered; else it is set aside. */
+	bool keeps_damaged;
+	/** Replays records from elsewhere than the journal, and sets *ret_had: in place of those there. */
+	int (*replay)(struct recovery *rec, struct session_log *log, bool *ret_had);
+	/** Whether to ignore a record of a session. */
+	bool (*ignores)(struct recovery *rec, struct session_log *log);
+	/** A record does not fit the log. Ends the log, or leaves it without an owner. */
+	void (*misfit)(struct recovery *rec, struct session_log *log);
+	/** The journal has been replayed. */
+	void (*replayed)(struct recovery *rec, struct session_log *log);
+};
+
+/** The rules for a session, or with `id` NULL for the journal. */
+const struct damage_rules *recover_rules(const struct store *store, const char *id);
+/** A start's journal(): sets *rec->ret_why. */
+int recover_refuse_journal(
+	struct recovery *rec, enum journal_damage damage, const struct journal_place *place);
+/** A start's log(). */
+int recover_check_log(struct session_log *log, bool is_guessed);
+
 /** Applies a record to its session, if that is in memory. A visit_record. */
 int recover_replay(void *arg, const struct record *record, const struct journal_place *place);
 /** Whether the folder of a session has no log, or an empty one. */
 bool recover_log_is_empty(struct store *store, const char *id);
-/** Whether this is a repair, and of this session. */
-bool recover_is_to_repair(const struct recovery *rec, const char *id);
-/** Once the journal has been walked: notes lost names, and in a repair a session's damaged record. */
-void recover_note_last(struct recovery *rec, struct session_log *log);
 /** `journal_fd`: the directory of the journal, or of one that was kept; it stays the caller's. */
 struct recovery recovery_begin(struct store *store, int journal_fd, char **ret_why);
 void recovery_finish(struct recovery *rec);
@@ -55,7 +85,7 @@ int recover_refuse_foreign(
 bool recover_set_aside(struct store *store, int from_fd, const char *name, const char *why);
 /** Returns -ENOTSUP if any segment on disk, whether it counts or not, has an unknown format. */
 int recover_look_at_segments(struct recovery *rec);
-/** Finds the segments that count. Refuses damage, unless this is a repair; changes nothing. */
+/** Finds the segments that count; changes nothing. */
 int recover_find_segments(struct recovery *rec);
 /** Visits all records in order. Unless rec->only_looks, cuts off a torn tail. */
 int recover_walk_journal(struct recovery *rec, visit_record visit);

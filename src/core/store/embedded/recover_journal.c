@@ -1,6 +1,5 @@
 /* Reads the journal for recovery: finds the segments that count, and visits their records. */
 #include "recover_internal.h"
-#include "repair.h"
 
 #include "holdfast/diag.h"
 
@@ -133,56 +132,35 @@ static bool is_certain(const struct recovery *rec)
 	return embedded_of(rec->store)->journal.durability == DURABILITY_FSYNC;
 }
 
-/** Refuses to start without a segment that had inputs; repair goes on without it. */
-static int refuse_headless(struct recovery *rec, uint64_t number)
-{
-	if (!embedded_of(rec->store)->repair) {
-		return recover_refuse(rec, -EBADMSG,
-			"journal segment %016llx " JOURNAL_HEADLESS
-			"; no crash does that, and inputs are lost. Restore a copy of the data directory, or run holdfast repair to continue without them",
-			(unsigned long long)number);
-	}
-	if (!rec->store->journal_is_damaged) {
-		diag(DIAG_ERROR,
-			"journal segment %016llx " JOURNAL_HEADLESS ": what was only there is lost",
-			(unsigned long long)number);
-	}
-	rec->store->journal_is_damaged = true;
-	return 0;
-}
-
-/** Refuses to start without a part of the journal. Repair goes on: later segments begin with snapshots. */
-static int refuse_rest(struct recovery *rec, enum journal_damage damage, uint64_t number, size_t at)
+int recover_refuse_journal(
+	struct recovery *rec, enum journal_damage damage, const struct journal_place *place)
 {
 	char name[32];
-	journal_segment_name(number, name);
-	if (!embedded_of(rec->store)->repair && damage == JOURNAL_LACKS_HEADER) {
+	journal_segment_name(place->segment->number, name);
+	if (damage == JOURNAL_NEWEST_HEADLESS) {
 		return recover_refuse(rec, -EBADMSG,
-			"journal segment %016llx has no good header, although others follow; no crash does that. Restore a copy of the data directory, or run holdfast repair to continue without the damaged part",
-			(unsigned long long)number);
+			"journal segment %s " JOURNAL_HEADLESS
+			"; no crash does that, and inputs are lost. Restore a copy of the data directory, or run holdfast repair to continue without them",
+			name);
 	}
-	if (!embedded_of(rec->store)->repair) {
+	if (damage == JOURNAL_LACKS_HEADER) {
 		return recover_refuse(rec, -EBADMSG,
-			"journal segment %s is damaged at byte %zu, where no crash can cause it, and the sessions concerned are unknown. Restore a copy of the data directory, or run holdfast repair to continue without the damaged part",
-			name, at);
+			"journal segment %s has no good header, although others follow; no crash does that. Restore a copy of the data directory, or run holdfast repair to continue without the damaged part",
+			name);
 	}
-	if (!rec->store->journal_is_damaged) {
-		diag(DIAG_ERROR,
-			"journal segment %s is damaged at byte %zu: the rest of it is lost, and the sessions concerned are unknown",
-			name, at);
-		repair_keep_segment(rec->store, rec->view.dir_fd, name);
-	}
-	rec->store->journal_is_damaged = true;
-	return 0;
+	return recover_refuse(rec, -EBADMSG,
+		"journal segment %s is damaged at byte %zu, where no crash can cause it, and the sessions concerned are unknown. Restore a copy of the data directory, or run holdfast repair to continue without the damaged part",
+		name, place->at);
 }
 
 static int handle_damage(void *arg, enum journal_damage damage, const struct journal_place *place)
 {
 	struct recovery *rec = arg;
 	uint64_t number = place->segment->number;
+	const struct damage_rules *rules = recover_rules(rec->store, NULL);
 	switch (damage) {
 	case JOURNAL_NEWEST_HEADLESS:
-		return is_certain(rec) ? refuse_headless(rec, number) : 0;
+		return is_certain(rec) ? rules->journal(rec, damage, place) : 0;
 	case JOURNAL_HEADER_DAMAGED:
 		diag(DIAG_ERROR,
 			"journal segment %016llx has a damaged header; its batches are good",
@@ -197,7 +175,7 @@ static int handle_damage(void *arg, enum journal_damage damage, const struct jou
 	case JOURNAL_LACKS_HEADER:
 	case JOURNAL_REST_DAMAGED:
 	case JOURNAL_CUT:
-		return refuse_rest(rec, damage, number, place->at);
+		return rules->journal(rec, damage, place);
 	case JOURNAL_UNREADABLE:
 		return place->error;
 	case JOURNAL_UNBEGUN:

@@ -131,7 +131,7 @@ int repair_finish_all(struct store *store)
 
 /* --- sessions set aside --- */
 
-int repair_bring_back(struct recovery *rec)
+static int bring_back(struct recovery *rec)
 {
 	struct store *store = rec->store;
 	struct embedded_store *emb = embedded_of(store);
@@ -161,7 +161,7 @@ int repair_bring_back(struct recovery *rec)
 	return r;
 }
 
-struct metadata repair_guess_metadata(struct store *store, const char *id)
+static bool guess_metadata(struct store *store, const char *id, struct metadata *ret)
 {
 	char path[192];
 	uint64_t epoch = 0;
@@ -174,12 +174,13 @@ struct metadata repair_guess_metadata(struct store *store, const char *id)
 	if (fd >= 0) {
 		close(fd);
 	}
-	return (struct metadata){.is_guessed = true,
+	*ret = (struct metadata){.is_guessed = true,
 		.epoch = epoch ? epoch : 1,
 		.first_seq = 1,
 		.base_seq = 1,
 		.facts_ops = store->ops->facts,
 		.facts = store->ops->facts->create("{}", 2)};
+	return true;
 }
 
 /* --- journal records of sessions set aside --- */
@@ -211,33 +212,31 @@ void repair_keep_records(struct recovery *rec, const char *id)
 	disk_list_free(names, count);
 }
 
-bool recover_is_to_repair(const struct recovery *rec, const char *id)
+/** Counts a record that is not used, because that or an earlier one of its session is damaged. */
+static bool is_given_up(struct recovery *rec, struct session_log *log)
 {
-	const struct store_repair *repair = embedded_of(rec->store)->repair;
-	return repair && (!repair->only || strcmp(repair->only, id) == 0);
-}
-
-void recover_note_last(struct recovery *rec, struct session_log *log)
-{
-	bool is_repair = recover_is_to_repair(rec, log->id);
-	if (hash_get(rec->kept, log->id, strlen(log->id))) {
-		return;
-	}
-	if (is_repair && journal_view_is_damaged(&rec->view, log->id, log->epoch)) {
+	bool is_damaged = journal_view_is_damaged(&rec->view, log->id, log->epoch);
+	if (is_damaged) {
 		repair_note_journal(log, RECORD_DAMAGED);
 		repair_note_unused(log);
 	}
-	if (is_repair && (embedded_log_of(log)->repair || rec->store->journal_is_damaged)) {
-		log_keys_doubt(log);
+	return is_damaged;
+}
+
+/** Notes a damaged record that no other record has followed, and lost names. */
+static void end_replay(struct recovery *rec, struct session_log *log)
+{
+	if (hash_get(rec->kept, log->id, strlen(log->id))) {
+		return;
 	}
-	if (rec->was_cut && log_keys_doubt(log)) {
-		diag(DIAG_ERROR,
-			"session %s: its log has events of the batch that was cut off, which was complete once: keys of their inputs count as lost",
-			log->id);
+	is_given_up(rec, log);
+	if (embedded_log_of(log)->repair || rec->store->journal_is_damaged || rec->was_cut) {
+		log_keys_doubt(log);
 	}
 }
 
-int repair_replay_kept(struct recovery *rec, struct session_log *log, bool *ret_had)
+/** Replays the records kept in the session's folder. */
+static int replay_kept(struct recovery *rec, struct session_log *log, bool *ret_had)
 {
 	struct store *store = rec->store;
 	struct embedded_store *emb = embedded_of(store);
@@ -259,13 +258,14 @@ int repair_replay_kept(struct recovery *rec, struct session_log *log, bool *ret_
 	r = journal_view_list(&kept.view);
 	r = r < 0 ? r : recover_find_segments(&kept);
 	r = r < 0 ? r : recover_walk_journal(&kept, recover_replay);
-	recover_note_last(&kept, log);
+	end_replay(&kept, log);
 	close(dir_fd);
 	recovery_finish(&kept);
 	return r;
 }
 
-void repair_keep_segment(struct store *store, int dir_fd, const char *name)
+/** Keeps a damaged journal segment in set-aside/, by a link. */
+static void keep_segment(struct store *store, int dir_fd, const char *name)
 {
 	char to[64];
 	unsigned number = 0;
@@ -275,3 +275,60 @@ void repair_keep_segment(struct store *store, int dir_fd, const char *name)
 		r = linkat(dir_fd, name, store->dir_fd, to, 0);
 	} while (r < 0 && errno == EEXIST && number < 1000);
 }
+
+/* --- damage --- */
+
+/** Later segments begin with snapshots: what only the damaged part has is lost. */
+static int go_on_without(
+	struct recovery *rec, enum journal_damage damage, const struct journal_place *place)
+{
+	char name[32];
+	journal_segment_name(place->segment->number, name);
+	if (rec->store->journal_is_damaged) {
+		return 0; /* the journal is walked more than once */
+	}
+	rec->store->journal_is_damaged = true;
+	if (damage == JOURNAL_NEWEST_HEADLESS) {
+		diag(DIAG_ERROR,
+			"journal segment %s " JOURNAL_HEADLESS ": what was only there is lost",
+			name);
+		return 0;
+	}
+	diag(DIAG_ERROR,
+		"journal segment %s is damaged at byte %zu: the rest of it is lost, and the sessions concerned are unknown",
+		name, place->at);
+	keep_segment(rec->store, rec->view.dir_fd, name);
+	return 0;
+}
+
+/** Reads the whole log, and accepts a damaged one (embedded_log.repair). */
+static int look_at_log(struct session_log *log, bool is_guessed)
+{
+	int r = repair_look(log, !is_guessed, is_guessed ? "metadata.json is damaged" : NULL);
+	if (r == 0 && !embedded_log_of(log)->repair) {
+		r = recover_check_log(log, is_guessed);
+	}
+	return r == -EBADMSG ? repair_look(log, true,
+				       "its log does not have what its metadata says is certain")
+			     : r;
+}
+
+/** Ignores the remaining records of a session. */
+static void give_up_records(struct recovery *rec, struct session_log *log)
+{
+	repair_note_journal(log, "the journal does not fit its log");
+	journal_view_note_damaged(
+		&rec->view, journal_session_hash(log->id, strlen(log->id), log->epoch));
+}
+
+const struct damage_rules repair_rules = {
+	.begin = bring_back,
+	.journal = go_on_without,
+	.metadata = guess_metadata,
+	.log = look_at_log,
+	.keeps_damaged = true,
+	.replay = replay_kept,
+	.ignores = is_given_up,
+	.misfit = give_up_records,
+	.replayed = end_replay,
+};

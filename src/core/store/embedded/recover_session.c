@@ -73,7 +73,7 @@ static int look_for_new_file(struct session_log *log, int fd, uint64_t size)
 	return 0;
 }
 
-static int check_log(struct session_log *log)
+int recover_check_log(struct session_log *log, bool is_guessed)
 {
 	char path[160];
 	struct stat st;
@@ -100,24 +100,6 @@ static int check_log(struct session_log *log)
 	return r;
 }
 
-static bool is_to_repair(const struct session_log *log)
-{
-	const struct store_repair *repair = embedded_of(log->store)->repair;
-	return repair && (!repair->only || strcmp(repair->only, log->id) == 0);
-}
-
-/** Like check_log(), for repair: reads the whole log, and accepts a damaged one (embedded_log.repair). */
-static int check_or_repair(struct session_log *log, bool is_guessed)
-{
-	int r = repair_look(log, !is_guessed, is_guessed ? "metadata.json is damaged" : NULL);
-	if (r == 0 && !embedded_log_of(log)->repair) {
-		r = check_log(log);
-	}
-	return r == -EBADMSG ? repair_look(log, true,
-				       "its log does not have what its metadata says is certain")
-			     : r;
-}
-
 int recover_session(struct store *store, const char *id, struct metadata *meta,
 	struct session_log **ret_log, const char **ret_why)
 {
@@ -138,7 +120,7 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 	log->keys.size = embedded_log_of(log)->keys.disk.certain = meta->keys_size;
 	log->keys.input_names = meta->input_names;
 	log->keys.known_to = meta->is_guessed ? UINT64_MAX : meta->max_seq;
-	int r = is_to_repair(log) ? check_or_repair(log, meta->is_guessed) : check_log(log);
+	int r = recover_rules(store, id)->log(log, meta->is_guessed);
 	if (r < 0) {
 		*ret_why = "its log does not have what its metadata says is certain";
 		session_log_free(log);

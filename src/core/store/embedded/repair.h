@@ -45,22 +45,13 @@ int repair_finish_all(struct store *store);
 void repair_end(struct store *store, const char *id);
 /** Deletes the files of repairs in a session's folder, so that the folder can be removed. */
 void repair_remove_rest(int dir_fd, const char *name);
-/** Moves sessions that were set aside back to sessions/. */
-int repair_bring_back(struct recovery *rec);
+/** holdfast repair: goes on with what is left, and writes it anew (recover_internal.h). */
+extern const struct damage_rules repair_rules;
 /**
  * Called before a session is set aside. If the journal has records of it, links all segments into
  * its folder, since the journal will delete them.
  */
 void repair_keep_records(struct recovery *rec, const char *id);
-/** Replays the records kept in the session's folder. *ret_had: it has some. */
-int repair_replay_kept(struct recovery *rec, struct session_log *log, bool *ret_had);
-/** Keeps a damaged journal segment in set-aside/, by a link. */
-void repair_keep_segment(struct store *store, int dir_fd, const char *name);
-/**
- * Makes up the metadata of a session whose metadata.json is damaged. The caller frees it with
- * metadata_finish().
- */
-struct metadata repair_guess_metadata(struct store *store, const char *id);
 /* set_aside.c */
 /** A folder in set-aside/. */
 struct set_aside {
