@@ -12,6 +12,7 @@ const dir = join(root, 'build-without');
 /** {build option: what it leaves out, the folders of src/ that are then in no archive, the libraries that are not linked}. */
 const OPTIONS = {
 	'-Dpostgres=false': { parts: ['postgres'], wings: ['engines', 'nodes'], libraries: ['libpq'] },
+	'-Dagents=false': { parts: ['agents'], wings: ['agents'], libraries: [] },
 	'-Ddoors=': { parts: ['acp', 'ai', 'durable_streams'], wings: ['doors'], libraries: [] },
 	'-Dnotify=false': { parts: ['notify'], wings: ['notify'], libraries: [] },
 };

@@ -10,24 +10,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { noteCa, noteToken, trustOf, withAuth } from './auth.mjs';
+import { binary } from './binary.mjs';
 import { secondCloses, watchCloses } from './close_watch.mjs';
+import { leftOut, skipWithout } from './parts.mjs';
 import { databaseOf, makeDatabase } from './postgres.mjs';
 import { defer, patience, within } from './wait.mjs';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
+export { binary };
 
-/** The directory with the binaries: that of HOLDFAST_BIN, else build-test/, else build/. */
-export function binary(name = 'holdfast') {
-	const given = process.env.HOLDFAST_BIN;
-	if (given) {
-		return name === 'holdfast' ? given : join(given, '..', name);
-	}
-	const found = ['build-test', 'build'].map((dir) => join(root, dir, name)).find(existsSync);
-	if (!found) {
-		throw new Error(`${name} is not built: run scripts/test, or set HOLDFAST_BIN`);
-	}
-	return found;
-}
+const root = fileURLToPath(new URL('../../', import.meta.url));
 
 /** A command line for --agent: the demo agent, with options of its own. */
 export function demoAgent(args = '') {
@@ -139,10 +130,12 @@ export class Server {
 	}
 
 	/**
-	 * Starts one that is stopped when the test `t` is over; the test fails if it does not end with 0.
+	 * Starts one that is stopped when the test `t` is over; the test fails if it does not end with 0. It is skipped if the program
+	 * was built without what the options need.
 	 * @param {import('node:test').TestContext} t
 	 */
 	static async start(t, options = {}) {
+		skipWithout(t, [...(options.agent ? ['--agent'] : []), ...(options.args ?? [])]);
 		const dir = scratchDir(t);
 		const server = new Server({ dataDir: join(dir, 'data'), cwd: dir, agent: null, ...options });
 		defer(t, () => server.stop());
@@ -153,7 +146,7 @@ export class Server {
 	/** Starts the process and waits until it listens. */
 	async up() {
 		const { agent, cwd, env = {}, args = [], auth = true, listen, ca } = { ...overTls(), ...this.#options };
-		const argv = ['serve', ...moreOptions(this.#options.listen), ...listen.flatMap((address) => ['--listen', address]), '--data', this.dataDir, ...inDatabase(this.dataDir), '--cwd', cwd];
+		const argv = ['serve', ...moreOptions(this.#options.listen), ...listen.flatMap((address) => ['--listen', address]), '--data', this.dataDir, ...inDatabase(this.dataDir), ...('agents' in leftOut ? [] : ['--cwd', cwd])];
 		if (agent !== null) {
 			argv.push('--agent', agent);
 		}
