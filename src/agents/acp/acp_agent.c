@@ -172,7 +172,7 @@ void acp_agent_trace(struct acp_agent *agent, const char *traceparent)
 		agent->turn.trace, sizeof(agent->turn.trace), "%s", traceparent ? traceparent : "");
 }
 
-bool acp_agent_takes(const struct acp_agent *agent, const char *type)
+bool acp_agent_accepts(const struct acp_agent *agent, const char *type)
 {
 	const char *name = strcmp(type, "resource") == 0 ? "embeddedContext" : type;
 	bool is_optional = name != type || strcmp(type, "image") == 0 || strcmp(type, "audio") == 0;
@@ -180,12 +180,12 @@ bool acp_agent_takes(const struct acp_agent *agent, const char *type)
 	       json_is_true(json_object_get(agent->session.prompt_takes, name));
 }
 
-bool acp_agent_takes_prompt(const struct acp_agent *agent)
+bool acp_agent_accepts_prompt(const struct acp_agent *agent)
 {
 	const json_t *blocks = agent->turn.prompt;
 	for (size_t i = 0; i < json_array_size(blocks); i++) {
 		const json_t *type = json_object_get(json_array_get(blocks, i), "type");
-		if (!acp_agent_takes(agent, json_string_value(type))) {
+		if (!acp_agent_accepts(agent, json_string_value(type))) {
 			return false;
 		}
 	}
@@ -199,7 +199,7 @@ int acp_agent_prompt_blocks(struct acp_agent *agent, json_t *blocks)
 		return -EBUSY;
 	}
 	agent->turn.prompt = blocks;
-	if (agent->session.stage == ACP_READY && !acp_agent_takes_prompt(agent)) {
+	if (agent->session.stage == ACP_READY && !acp_agent_accepts_prompt(agent)) {
 		json_decref(blocks);
 		agent->turn.prompt = NULL;
 		return -ENOTSUP;

@@ -178,7 +178,7 @@ void acp_agent_trace(struct acp_agent *agent, const char *traceparent);
  * Whether the agent accepts blocks of this type ("image", …), as far as is known: true before its
  * first start.
  */
-bool acp_agent_takes(const struct acp_agent *agent, const char *type);
+bool acp_agent_accepts(const struct acp_agent *agent, const char *type);
 /**
  * Cancels the turn (session/cancel) and answers the agent's open questions with `cancelled`,
  * including those it still asks in this turn. turn_end() follows, or stopped(), for instance if the
@@ -204,7 +204,8 @@ int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char
  * acp_agent_answer() accepts it. For elicitations, the `option_id` of acp_agent_answer() is the
  * action.
  */
-void acp_agent_note_content(struct acp_agent *agent, const char *request_id, const json_t *content);
+void acp_agent_record_content(
+	struct acp_agent *agent, const char *request_id, const json_t *content);
 /**
  * Stops (true) or resumes (false) reading the agent's stdout: back-pressure while the store is
  * behind. While it is stopped, only events that do not come from stdout are reported: the end of a

@@ -204,7 +204,7 @@ void acp_agent_begin(struct acp_agent *agent, const char *agent_session_id, cons
 void acp_agent_begun(struct acp_agent *agent);
 void acp_agent_send_prompt(struct acp_agent *agent);
 /** Whether the agent accepts every block of the waiting prompt, as far as is known. */
-bool acp_agent_takes_prompt(const struct acp_agent *agent);
+bool acp_agent_accepts_prompt(const struct acp_agent *agent);
 void acp_agent_send_cancel(struct acp_agent *agent);
 void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len);
 /**

@@ -127,7 +127,8 @@ static void handle_question(
 	json_decref(data);
 }
 
-void acp_agent_note_content(struct acp_agent *agent, const char *request_id, const json_t *content)
+void acp_agent_record_content(
+	struct acp_agent *agent, const char *request_id, const json_t *content)
 {
 	struct question *q = find_question(agent, request_id);
 	if (q) {

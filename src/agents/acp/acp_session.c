@@ -241,7 +241,7 @@ void acp_agent_begun(struct acp_agent *agent)
 {
 	report_early_updates(agent);
 	acp_agent_send_settings(agent);
-	if (agent->turn.prompt && !acp_agent_takes_prompt(agent)) {
+	if (agent->turn.prompt && !acp_agent_accepts_prompt(agent)) {
 		json_decref(agent->turn.prompt);
 		agent->turn.prompt = NULL;
 		acp_agent_end_turn(agent, "error",

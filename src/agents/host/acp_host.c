@@ -175,7 +175,7 @@ static void record_content(struct agent_host *base, struct session *session, con
 {
 	struct hosted *hosted = session_host(session);
 	if (hosted) {
-		acp_agent_note_content(hosted->agent, request_id, content);
+		acp_agent_record_content(hosted->agent, request_id, content);
 	}
 }
 

@@ -68,9 +68,9 @@ static inline struct acp_host *acp_host_of(const struct agent_host *host)
 /** agent_host_ops.record_trace */
 void agent_traces_record(struct agent_host *base, const struct session *session,
 	const char *prompt_id, const char *traceparent);
-/** Takes out the traceparent of a prompt; returns false if it has none. */
-bool agent_traces_take(struct acp_host *host, const struct session *session, const char *prompt_id,
-	char ret[TRACEPARENT_SIZE]);
+/** Removes the traceparent of a prompt, and gives it in `ret`. Returns false if it has none. */
+bool agent_traces_remove(struct acp_host *host, const struct session *session,
+	const char *prompt_id, char ret[TRACEPARENT_SIZE]);
 void agent_traces_finish(struct acp_host *host);
 
 /* agent_prompts.c */

@@ -66,7 +66,7 @@ void hosted_prompt(struct agent_host *base, struct session *session, const char 
 	const char *prompt_id = session_channel(session)->last_prompt_id;
 	char trace[TRACEPARENT_SIZE];
 	acp_agent_trace(
-		hosted->agent, agent_traces_take(host, session, prompt_id, trace) ? trace : NULL);
+		hosted->agent, agent_traces_remove(host, session, prompt_id, trace) ? trace : NULL);
 	hosted->late_turn = hosted->is_over = false;
 	prompt_content_cancel(hosted->reading);
 	hosted->reading = NULL;
@@ -87,7 +87,7 @@ void hosted_prompt(struct agent_host *base, struct session *session, const char 
 bool hosted_accepts(const struct agent_host *base, struct session *session, const char *type)
 {
 	const struct hosted *hosted = session_host(session);
-	return !hosted || acp_agent_takes(hosted->agent, type);
+	return !hosted || acp_agent_accepts(hosted->agent, type);
 }
 
 bool hosted_prompt_waits(void *owner)

@@ -38,8 +38,8 @@ void agent_traces_record(struct agent_host *base, const struct session *session,
 	host->trace_count++;
 }
 
-bool agent_traces_take(struct acp_host *host, const struct session *session, const char *prompt_id,
-	char ret[TRACEPARENT_SIZE])
+bool agent_traces_remove(struct acp_host *host, const struct session *session,
+	const char *prompt_id, char ret[TRACEPARENT_SIZE])
 {
 	bool found = false;
 	if (!host->trace_count || !prompt_id) {

@@ -17,8 +17,8 @@ static void complain(const struct hosted *hosted, const char *what)
 		session_id(hosted->session), what);
 }
 
-/** After an input: notes whether it began a turn, which the host will have to end. */
-static void note_turn(struct hosted *hosted, bool was_in_turn)
+/** After an input: records whether it began a turn, which the host will have to end. */
+static void record_turn(struct hosted *hosted, bool was_in_turn)
 {
 	if (!was_in_turn && session_is_prompting(hosted->session)) {
 		hosted->late_turn = true;
@@ -37,7 +37,7 @@ void hosted_go_on(struct agent_inputs *inputs)
  * After an input: if inputs are being kept because they cannot be passed on, the agent is paused,
  * which bounds how many there can be.
  */
-static void note_input(struct hosted *hosted, const char *what, int r)
+static void check_input(struct hosted *hosted, const char *what, int r)
 {
 	if (r < 0) {
 		complain(hosted, what);
@@ -51,8 +51,8 @@ static void append_event(struct hosted *hosted, const char *type, const json_t *
 {
 	bool was_in_turn = session_is_prompting(hosted->session);
 	int r = agent_inputs_event(&hosted->inputs, type, data);
-	note_turn(hosted, was_in_turn);
-	note_input(hosted, type, r);
+	record_turn(hosted, was_in_turn);
+	check_input(hosted, type, r);
 }
 
 static struct session_log *log_of(const struct hosted *hosted)
@@ -91,7 +91,7 @@ static void handle_recovered(
 {
 	struct hosted *hosted = owner;
 	int r = agent_inputs_recovered(&hosted->inputs, type, data, message_id);
-	note_input(hosted, type, r);
+	check_input(hosted, type, r);
 }
 
 static void handle_text(
@@ -100,8 +100,8 @@ static void handle_text(
 	struct hosted *hosted = owner;
 	bool was_in_turn = session_is_prompting(hosted->session);
 	int r = agent_inputs_text(&hosted->inputs, thought, text, len, message_id);
-	note_turn(hosted, was_in_turn);
-	note_input(hosted, "text", r);
+	record_turn(hosted, was_in_turn);
+	check_input(hosted, "text", r);
 }
 
 static void handle_event(void *owner, const char *type, const json_t *data)
@@ -115,8 +115,8 @@ static void handle_question(
 	struct hosted *hosted = owner;
 	bool was_in_turn = session_is_prompting(hosted->session);
 	int r = agent_inputs_event(&hosted->inputs, type, data);
-	note_turn(hosted, was_in_turn);
-	note_input(hosted, type, r);
+	record_turn(hosted, was_in_turn);
+	check_input(hosted, type, r);
 	if (r < 0) {
 		acp_agent_answer(hosted->agent, request_id, NULL);
 	}
