@@ -33,7 +33,7 @@ test('what is above the seam lies above it: core/store includes nothing of an en
 			wrong.push(`${basename(file)}: ${basename(header)}`);
 		}
 	}
-	assert.deepEqual(wrong.sort(), ['metadata.c: versions.h', 'session_log.c: gaps.h', 'store_migrate.c: migrate_files.h'], 'store_migrate.c opens a directory as one side of a migration');
+	assert.deepEqual(wrong.sort(), ['store_migrate.c: migrate_files.h'], 'a directory is one side of a migration');
 });
 
 /** How many members a struct has. */

@@ -1,10 +1,10 @@
 /* Reads and writes metadata.json: what is certain about a session without reading its log. */
 #include "store_internal.h"
-#include "core/store/embedded/versions.h"
 
 #include "holdfast/beneath.h"
 #include "holdfast/json_text.h"
 #include "holdfast/sealed_line.h"
+#include "holdfast/store_versions.h"
 
 #include <errno.h>
 #include <fcntl.h>

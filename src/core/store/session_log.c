@@ -2,7 +2,6 @@
  * The log of one session in memory: its numbers, and the hot tail (its newest events). The index is
  * in log_index.c, names are in log_keys.c, pages in log_read.c, writing the file is in log_write.c.
  */
-#include "core/store/embedded/gaps.h"
 #include "store_internal.h"
 
 #include <assert.h>

@@ -174,7 +174,12 @@ uint64_t session_log_hot_first(const struct session_log *log);
 uint64_t session_log_last_written(const struct session_log *log, uint64_t *ret_end);
 /** An event of the hot tail. */
 struct event *session_log_hot_at(const struct session_log *log, uint64_t seq);
-struct gap;
+/** A range of consecutive events that cannot be read. */
+struct gap {
+	uint64_t from; /* 0: no gap */
+	uint64_t to;
+	int64_t ts; /* of the event before the gap; else of the one after it; else 0 */
+};
 /** A read found this gap in the log. The session counts as damaged from then on. */
 void session_log_note_damage(struct session_log *log, const struct gap *gap);
 

@@ -1,6 +1,7 @@
 /* A database as one side of a migration. Each session is written in one transaction. */
 #include "pg_database.h"
-#include "core/store/embedded/versions.h"
+
+#include "holdfast/store_versions.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Checks the sessions in a database: that each row is valid, and that the rows fit together. */
 #include "core/store/embedded/check.h"
 #include "pg_database.h"
-#include "core/store/embedded/versions.h"
 
 #include "holdfast/requests.h"
+#include "holdfast/store_versions.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
  * Pages of events of a database in which rows are damaged or missing: what gaps.c is for the files of
  * a data directory.
  */
-#include "core/store/embedded/gaps.h"
 #include "pg.h"
 
 #include <errno.h>

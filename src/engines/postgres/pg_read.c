@@ -2,7 +2,6 @@
  * Reads events, names and records on the thread pool, where each job has a connection of its own,
  * and deletes the rows of deleted sessions there.
  */
-#include "core/store/embedded/gaps.h"
 #include "pg.h"
 
 #include "holdfast/diag.h"

@@ -4,10 +4,10 @@
  * is made of each session, from its metadata, the events behind it, and its records.
  */
 #include "pg.h"
-#include "core/store/embedded/versions.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/requests.h"
+#include "holdfast/store_versions.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,6 +5,8 @@
 #ifndef HOLDFAST_GAPS_H
 #define HOLDFAST_GAPS_H
 
+#include "core/store/store_internal.h"
+
 #include "holdfast/event.h"
 
 #include <stdint.h>
@@ -16,13 +18,6 @@ struct gap_source {
 	uint64_t first_seq; /* of the first entry */
 	uint64_t count; /* entries */
 	uint64_t end; /* where the line of the last entry ends */
-};
-
-/** A range of consecutive events that cannot be read. */
-struct gap {
-	uint64_t from; /* 0: no gap */
-	uint64_t to;
-	int64_t ts; /* of the event before the gap; else of the one after it; else 0 */
 };
 
 /**

@@ -11,31 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/** `has`: the version that was found; `from`, `to`: the oldest and the newest that we read. */
-static void tell_formats(
-	struct buffer *out, const char *what, uint64_t has, unsigned from, unsigned to)
-{
-	buffer_printf(out, "%s %llu, and this program (holdfast %s) reads ", what,
-		(unsigned long long)has, HOLDFAST_VERSION);
-	if (from == to) {
-		buffer_printf(out, "%u only", from);
-	} else {
-		buffer_printf(out, "%u to %u", from, to);
-	}
-	buffer_printf(out, ": install %s holdfast", has > to ? "a newer" : "an older");
-}
-
 /* --- the journal --- */
-
-bool record_is_known(const struct record *record)
-{
-	return record->kind >= RECORD_CREATE && record->kind <= RECORD_NEWEST;
-}
-
-bool record_may_be_left_out(const struct record *record)
-{
-	return !record_is_known(record) && (record->kind & RECORD_MAY_BE_LEFT_OUT);
-}
 
 void versions_tell_segment(const struct journal_reader *reader, struct buffer *out)
 {
@@ -45,7 +21,7 @@ void versions_tell_segment(const struct journal_reader *reader, struct buffer *o
 			"this program (holdfast %s) does not know its format: install a newer holdfast",
 			HOLDFAST_VERSION);
 	} else if (!is_ours) {
-		tell_formats(out, "its format is", reader->format, JOURNAL_FORMAT_OLDEST,
+		versions_tell_formats(out, "its format is", reader->format, JOURNAL_FORMAT_OLDEST,
 			JOURNAL_FORMAT);
 	} else {
 		buffer_printf(out,
@@ -53,27 +29,6 @@ void versions_tell_segment(const struct journal_reader *reader, struct buffer *o
 			(unsigned long long)(reader->flags & ~JOURNAL_FLAGS_MAY_SKIP),
 			HOLDFAST_VERSION);
 	}
-}
-
-bool versions_tell_record(
-	snapshot_is_foreign *is_foreign, const struct record *record, struct buffer *out)
-{
-	unsigned has;
-	unsigned from;
-	unsigned to;
-	if (!record_is_known(record) && !record_may_be_left_out(record)) {
-		buffer_printf(out,
-			"it has a record of kind %u, which this program (holdfast %s) does not know: install a newer holdfast",
-			(unsigned)record->kind, HOLDFAST_VERSION);
-		return true;
-	}
-	if (record->kind == RECORD_SNAPSHOT && is_foreign && is_foreign(record, &has, &from, &to)) {
-		buffer_printf(
-			out, "its snapshot of session %.*s has", (int)record->id_len, record->id);
-		tell_formats(out, " version", has, from, to);
-		return true;
-	}
-	return false;
 }
 
 /* --- folders --- */
@@ -103,7 +58,7 @@ bool versions_tell_folder(int sessions_fd, const char *id, struct buffer *out)
 	}
 	int r = metadata_read(sessions_fd, id, NULL, &meta, &why);
 	if (r == -ENOTSUP) {
-		tell_formats(
+		versions_tell_formats(
 			out, "its format is", meta.format, FOLDER_FORMAT_OLDEST, FOLDER_FORMAT);
 	}
 	if (r != -ENOTSUP) {
