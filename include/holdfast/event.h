@@ -16,32 +16,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum event_type {
-	EVENT_USER_PROMPT,
-	EVENT_AGENT_MESSAGE,
-	EVENT_AGENT_THOUGHT,
-	EVENT_TOOL_CALL,
-	EVENT_TOOL_CALL_UPDATE,
-	EVENT_PLAN,
-	EVENT_FILE_READ,
-	EVENT_FILE_WRITE,
-	EVENT_PERMISSION_REQUEST,
-	EVENT_PERMISSION_RESOLVED,
-	EVENT_USAGE,
-	EVENT_TURN_END,
-	EVENT_AGENT_STARTED,
-	EVENT_AGENT_STOPPED,
-	EVENT_SESSION_END,
-	EVENT_CUSTOM, /* x-…, defined by a producer or an agent */
-	EVENT_MESSAGE_CHUNK, /* input only: becomes agent_message */
-	EVENT_THOUGHT_CHUNK, /* input only: becomes agent_thought */
-	EVENT_RUN_START, /* input only, never an event; data is the run_id */
-	EVENT_RUN_END, /* like EVENT_RUN_START */
-	/* The numbers are stored in snapshots (stream_buffer_save.c): add new types only here. */
-	EVENT_ELICITATION_REQUEST, /* this and the next: only from the server's own agents */
-	EVENT_ELICITATION_RESOLVED,
-	EVENT_UNKNOWN,
-};
+/*
+ * TYPE(id, name in JSON, secrecy): each type of an event or input, and who may not see it
+ * (event_shown.c). The numbers are stored in snapshots (stream_buffer_save.c): a new type comes
+ * last, before UNKNOWN.
+ */
+#define EVENT_TYPES(TYPE)                                              \
+	TYPE(USER_PROMPT, "user_prompt", SHOWN_TO_ALL)                 \
+	TYPE(AGENT_MESSAGE, "agent_message", SHOWN_TO_ALL)             \
+	TYPE(AGENT_THOUGHT, "agent_thought", OF_THOUGHTS)              \
+	TYPE(TOOL_CALL, "tool_call", OF_TOOLS)                         \
+	TYPE(TOOL_CALL_UPDATE, "tool_call_update", OF_TOOLS)           \
+	TYPE(PLAN, "plan", OF_TOOLS)                                   \
+	TYPE(FILE_READ, "file_read", OF_TOOLS)                         \
+	TYPE(FILE_WRITE, "file_write", OF_TOOLS)                       \
+	TYPE(PERMISSION_REQUEST, "permission_request", OF_TOOLS)       \
+	TYPE(PERMISSION_RESOLVED, "permission_resolved", OF_TOOLS)     \
+	TYPE(USAGE, "usage", SHOWN_TO_ALL)                             \
+	TYPE(TURN_END, "turn_end", SHOWN_TO_ALL)                       \
+	TYPE(AGENT_STARTED, "agent_started", SHOWN_TO_ALL)             \
+	TYPE(AGENT_STOPPED, "agent_stopped", BY_OUTPUT)                \
+	TYPE(SESSION_END, "session_end", SHOWN_TO_ALL)                 \
+	/* x-…, defined by a producer or an agent. */                \
+	TYPE(CUSTOM, "", BY_KIND)                                      \
+	/* Input only: they become agent_message and agent_thought. */ \
+	TYPE(MESSAGE_CHUNK, "agent_message_chunk", SHOWN_TO_ALL)       \
+	TYPE(THOUGHT_CHUNK, "agent_thought_chunk", OF_THOUGHTS)        \
+	/* Input only, never an event; data is the run_id. */          \
+	TYPE(RUN_START, "run_start", SHOWN_TO_ALL)                     \
+	TYPE(RUN_END, "run_end", SHOWN_TO_ALL)                         \
+	/* Only from the server's own agents. */                       \
+	TYPE(ELICITATION_REQUEST, "elicitation_request", OF_TOOLS)     \
+	TYPE(ELICITATION_RESOLVED, "elicitation_resolved", OF_TOOLS)   \
+	/* Of a later version. */                                      \
+	TYPE(UNKNOWN, "", OF_BOTH)
+
+#define EVENT_ID(id, ...) EVENT_##id,
+enum event_type { EVENT_TYPES(EVENT_ID) };
+#undef EVENT_ID
 
 enum event_format { FORMAT_MARKDOWN, FORMAT_HTML, FORMAT_BOTH, FORMAT_COUNT };
 

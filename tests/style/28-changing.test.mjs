@@ -1,89 +1,44 @@
-// docs/changing.md says the truth: made-up things are added to a copy of the sources at the places that it names, compile, and are there.
+// docs/changing.md says the truth: made-up things are added to a copy of the tree at the places that it names, the server is built, and has them.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { readCalls } from '../support/calls.mjs';
+import { parseMetrics } from '../support/metrics.mjs';
+import { Server, scratchDir } from '../support/server.mjs';
+import { claims, makeToken, secretOf } from '../support/tokens.mjs';
 import { root } from './files.mjs';
 
 const run = promisify(execFile);
 const page = readFileSync(join(root, 'docs/changing.md'), 'utf8');
-const FLAGS = ['-std=gnu17', '-O0', '-D_GNU_SOURCE', '-D_FILE_OFFSET_BITS=64', '-DHOLDFAST_VERSION="0"', '-Wall', '-Werror', '-Wno-unused-parameter', '-Iinclude', '-Isrc'];
-const LIBRARIES = ['-ljansson', '-lxxhash', '-lcmark-gfm-extensions', '-lcmark-gfm'];
-const ROUTES = 'src/server/http/http_api.c';
+/** What the build reads. */
+const FOLDERS = ['include', 'src', 'examples', 'dist', 'bench', 'scripts', 'web', 'docs', 'proto'];
+
+const HANDLER = `static void get_made_up(struct conn *conn)
+{
+	metrics_add(conn->server->metrics, METRIC_MADE_UP, conn->server->limits->made_up);
+	http_refuse_limit(conn, LIMIT_made_up, "it is made up");
+}
+
+`;
 
 /** What is added, by the heading of the page: [file, behind what, text]. */
 const CHANGES = {
 	'An event type': [
-		['include/holdfast/event.h', '\tEVENT_ELICITATION_RESOLVED,\n', '\tEVENT_MADE_UP,\n'],
-		['src/core/wire/event.c', '\t[EVENT_PLAN] = {NAME("plan")},\n', '\t[EVENT_MADE_UP] = {NAME("made_up")},\n'],
-		['src/core/wire/event_shown.c', '\tcase EVENT_PLAN:\n', '\tcase EVENT_MADE_UP:\n'],
-		['src/core/wire/input_event.c', '\t[EVENT_PLAN] = {{"entries", \'a\', true}},\n', '\t[EVENT_MADE_UP] = {{"word", \'s\', true}},\n'],
+		['include/holdfast/event.h', /\tTYPE\(ELICITATION_RESOLVED,.*\\\n/, '\tTYPE(MADE_UP, "made_up", OF_TOOLS) \\\n'],
+		['src/core/wire/input_event.c', /\t\[EVENT_PLAN\] = .*\n/, '\t[EVENT_MADE_UP] = {{"word", \'s\', true}},\n'],
 	],
 	'A limit': [['include/holdfast/limits.h', /#define LIMITS_TABLE\(LIMIT\)\s*\\\n/, '\tLIMIT(size_t, made_up, COUNT, 7, 1, 9, REFUSES(made_up), "things that are made up") \\\n']],
 	'An error code': [['include/holdfast/error_codes.h', /#define ERROR_CODES\(CODE, PASSING\)\s*\\\n/, '\tCODE(made_up, 418, 0) \\\n']],
 	'A metric': [['include/holdfast/metrics.h', /#define METRICS_TABLE\(METRIC\)\s*\\\n/, '\tMETRIC(MADE_UP, counter, "made_up_total", "", "Things that were made up") \\\n']],
-	'An HTTP address': [[ROUTES, 'const struct route session_routes[] = {\n', '\t{"/api/made-up", "GET", .serve = get_health},\n']],
+	'An HTTP address': [
+		['src/server/http/http_api.c', /(?=const struct route session_routes)/, HANDLER],
+		['src/server/http/http_api.c', 'const struct route session_routes[] = {\n', '\t{"/api/made-up", "GET", .serve = get_made_up},\n'],
+	],
 };
-
-const PROGRAM = `
-#include "holdfast/door.h"
-#include "holdfast/error_codes.h"
-#include "holdfast/event.h"
-#include "holdfast/hide.h"
-#include "holdfast/json_span.h"
-#include "holdfast/limits.h"
-#include "holdfast/metrics.h"
-#include "holdfast/requests.h"
-
-#include <stdio.h>
-#include <string.h>
-
-extern const struct route session_routes[];
-
-static void append(const char *text)
-{
-	struct json_spans spans = {0};
-	struct input_event in;
-	struct refusal refusal = {0};
-	json_spans_read(text, strlen(text), &spans);
-	if (input_event_parse(spans.all, limits_default(), &in, &refusal) < 0) {
-		printf("refused: %s\\n", refusal.message);
-	} else {
-		printf("taken as %s\\n", event_type_name(in.type));
-		input_event_finish(&in);
-	}
-	json_spans_finish(&spans);
-}
-
-int main(void)
-{
-	struct buffer text = {0};
-	struct metrics *metrics = metrics_create();
-	metrics_add(metrics, METRIC_MADE_UP, 3);
-	metrics_write(metrics, &text);
-	puts(strstr(buffer_cstr(&text), "\\nholdfast_made_up_total "));
-	puts("--");
-	append("{\\"type\\":\\"made_up\\",\\"data\\":{\\"word\\":\\"x\\"}}");
-	append("{\\"type\\":\\"made_up\\",\\"data\\":{}}");
-	printf("hidden with tools: %d\\n", event_view_hides(&(struct event_view){.type = EVENT_MADE_UP}) == HIDE_TOOLS);
-	printf("status %u\\n", error_code_status(ERROR_made_up));
-	for (const struct route *route = session_routes; route->path; route++) {
-		if (strcmp(route->path, "/api/made-up") == 0) {
-			puts("routed");
-		}
-	}
-	limits_print(limits_default());
-	metrics_destroy(metrics);
-	buffer_finish(&text);
-	return 0;
-}
-`;
 
 /** The text below a heading of the page. */
 function sectionOf(heading) {
@@ -92,64 +47,75 @@ function sectionOf(heading) {
 	return text;
 }
 
-/** Copies the sources and makes the changes, except that in `without`. */
-function copyChanged(t, without) {
-	const dir = mkdtempSync(join(tmpdir(), 'holdfast-changing-'));
-	t.after(() => rmSync(dir, { recursive: true }));
-	['include', 'src'].forEach((folder) => cpSync(join(root, folder), join(dir, folder), { recursive: true }));
-	for (const [file, behind, text] of Object.values(CHANGES).flat().filter(([path]) => path !== without)) {
-		const had = readFileSync(join(dir, file), 'utf8');
-		const now = had.replace(behind, (found) => found + text);
-		assert.notEqual(now, had, `${file} has a place for this`);
-		writeFileSync(join(dir, file), now);
+function change(dir, [file, behind, text]) {
+	const had = readFileSync(join(dir, file), 'utf8');
+	const now = had.replace(behind, (found) => found + text);
+	assert.notEqual(now, had, `${file} has a place for this`);
+	writeFileSync(join(dir, file), now);
+}
+
+function copyOf(t, paths) {
+	const dir = scratchDir(t);
+	for (const path of paths) {
+		cpSync(join(root, path), join(dir, path), { recursive: true, filter: (from) => !from.endsWith('/node_modules') });
 	}
 	return dir;
 }
 
-/** The files whose objects the program needs: those that show what was added, and what these call. */
-function sourcesOf() {
-	const calls = readCalls(['core/base', 'core/json', 'core/wire', 'core/render', 'core/metrics'], (file) => file);
-	const due = ['base/limits.c', 'base/error_codes.c', 'metrics/metrics.c', 'wire/event.c', 'wire/event_shown.c', 'wire/input_event.c', 'json/json_span.c'].map((file) => `src/core/${file}`);
-	const found = new Set(due);
-	while (due.length > 0) {
-		for (const next of [...calls.get(due.pop()).keys()].filter((file) => !found.has(file))) {
-			found.add(next);
-			due.push(next);
-		}
-	}
-	return [...found];
+/** A server with all that is made up, and without the other parts: without optimization it takes a minute of a processor, or a few seconds with a compiler cache. */
+async function build(t) {
+	const dir = copyOf(t, [...FOLDERS, ...readdirSync(root).filter((file) => /^meson|^LICENSE$|\.md$/.test(file))]);
+	Object.values(CHANGES).flat().forEach((one) => change(dir, one));
+	await run('meson', ['setup', 'build', '--buildtype=plain', '-Dtests=false', '-Dpostgres=false', '-Ddoors=', '-Dnotify=false'], { cwd: dir });
+	await run('ninja', ['-C', 'build', 'holdfast'], { cwd: dir, maxBuffer: 1 << 26 });
+	return join(dir, 'build/holdfast');
 }
 
-const compile = (dir, file) => run('cc', [...FLAGS, '-c', '-o', `${file.replaceAll('/', '_')}.o`, file], { cwd: dir });
-
-test('the page names each place that a new event type, limit, error code, metric and address needs, and these are there then', async (t) => {
+test('the page names each file that a new event type, limit, error code or metric needs', () => {
 	for (const [heading, changes] of Object.entries(CHANGES)) {
 		const section = sectionOf(heading);
-		if (heading !== 'An HTTP address') {
+		if (heading !== 'An HTTP address') { // the file is the one that serves it
 			assert.deepEqual(changes.map(([file]) => file).filter((file) => !section.includes(`\`${file}\``)), [], heading);
 		}
 	}
-	const dir = copyChanged(t);
-	writeFileSync(join(dir, 'shown.c'), PROGRAM);
-	const files = ['shown.c', ROUTES, ...sourcesOf()];
-	for (let at = 0; at < files.length; at += 2) {
-		await Promise.all(files.slice(at, at + 2).map((file) => compile(dir, file)));
-	}
-	// The handlers of the routes are not called: what they need is left open.
-	await run('cc', ['-o', 'shown', ...files.map((file) => `${file.replaceAll('/', '_')}.o`), '-no-pie', '-Wl,--unresolved-symbols=ignore-in-object-files', ...LIBRARIES], { cwd: dir });
-	const { stdout } = await run(join(dir, 'shown'));
-	assert.match(stdout, /^holdfast_made_up_total 3$/m);
-	assert.match(stdout, /^taken as made_up$/m);
-	assert.match(stdout, /^refused: .*word/m);
-	assert.match(stdout, /^hidden with tools: 1$/m);
-	assert.match(stdout, /^status 418$/m);
-	assert.match(stdout, /^routed$/m);
-	assert.match(stdout, /^made_up\s+7\b.*made_up.*things that are made up$/m);
 });
 
-test('an event type that is forgotten in the table of what tokens hide does not compile', async (t) => {
-	const forgotten = 'src/core/wire/event_shown.c';
-	const dir = copyChanged(t, forgotten);
-	const plain = FLAGS.filter((flag) => flag !== '-Wall' && flag !== '-Werror');
-	await assert.rejects(run('cc', [...plain, '-fsyntax-only', forgotten], { cwd: dir }), /EVENT_MADE_UP.*not handled in switch/);
+test('an event type that does not say who may see it does not compile', async (t) => {
+	const [file, behind, row] = CHANGES['An event type'][0];
+	const compile = (text) => {
+		const dir = copyOf(t, ['include', 'src/core/wire']);
+		change(dir, [file, behind, text]);
+		return run('cc', ['-std=gnu17', '-D_GNU_SOURCE', '-Iinclude', '-fsyntax-only', 'src/core/wire/event_shown.c'], { cwd: dir });
+	};
+	await compile(row);
+	await assert.rejects(compile(row.replace(', OF_TOOLS', '')), /requires 3 arguments, but only 2 given|too few arguments provided/);
+});
+
+test('a server to which these were added has them', async (t) => {
+	const program = await build(t);
+	const { stdout } = await run(program, ['limits']);
+	assert.match(stdout, /^made_up\s+7\b.*made_up.*things that are made up$/m);
+
+	const server = await Server.start(t, { program, args: ['--limit', 'made_up=5'] });
+	const refused = await server.request('GET', '/api/made-up');
+	assert.deepEqual([refused.status, refused.body.error.code, refused.body.error.message], [418, 'made_up', 'it is made up']);
+
+	const { samples } = parseMetrics((await server.request('GET', '/metrics')).body);
+	assert.equal(samples.get('holdfast_made_up_total'), 5);
+	assert.equal(samples.get('holdfast_refusals_total{code="made_up"}'), 1);
+	assert.equal(samples.get('holdfast_limit_reached_total{limit="made_up"}'), 1);
+
+	const { id } = await server.createSession();
+	const path = `/api/sessions/${id}/events`;
+	const wrong = await server.request('POST', path, { json: { type: 'made_up', data: {} } });
+	assert.deepEqual([wrong.status, wrong.body.error.code], [400, 'bad_request']);
+	assert.match(wrong.body.error.message, /data of made_up needs "word"/);
+	const right = await server.request('POST', path, { json: { type: 'made_up', data: { word: 'x' } } });
+	assert.equal(right.status, 200);
+
+	const { holdfast, ...rest } = claims('observer', ['*'], { sub: 'ann' });
+	const authorization = `Bearer ${makeToken({ ...rest, holdfast: { ...holdfast, hide: ['tools'] } }, secretOf(server))}`;
+	const eventsFor = async (headers) => (await server.request('GET', path, { headers })).body.events.map(({ type, redacted, data }) => ({ type, redacted, data }));
+	assert.deepEqual(await eventsFor({}), [{ type: 'made_up', redacted: undefined, data: { word: 'x' } }]);
+	assert.deepEqual(await eventsFor({ authorization }), [{ type: 'made_up', redacted: true, data: {} }]);
 });

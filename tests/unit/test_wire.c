@@ -20,7 +20,7 @@
 /** A refusal has a code and words, and both can be sent. */
 static void check_refusal(const struct refusal *refusal)
 {
-	assert_non_null(refusal->code);
+	assert_int_not_equal(refusal->code, ERROR_NONE);
 	assert_true(refusal->message[0]);
 	struct frame *frame = frame_error(refusal->code, refusal->message, refusal->request, NULL);
 	json_t *json = json_loadb(frame_text(frame), frame_len(frame), 0, NULL);

@@ -16,29 +16,9 @@ static const struct {
 	const char *text;
 	size_t len;
 } type_names[] = {
-	[EVENT_USER_PROMPT] = {NAME("user_prompt")},
-	[EVENT_AGENT_MESSAGE] = {NAME("agent_message")},
-	[EVENT_AGENT_THOUGHT] = {NAME("agent_thought")},
-	[EVENT_TOOL_CALL] = {NAME("tool_call")},
-	[EVENT_TOOL_CALL_UPDATE] = {NAME("tool_call_update")},
-	[EVENT_PLAN] = {NAME("plan")},
-	[EVENT_FILE_READ] = {NAME("file_read")},
-	[EVENT_FILE_WRITE] = {NAME("file_write")},
-	[EVENT_PERMISSION_REQUEST] = {NAME("permission_request")},
-	[EVENT_PERMISSION_RESOLVED] = {NAME("permission_resolved")},
-	[EVENT_ELICITATION_REQUEST] = {NAME("elicitation_request")},
-	[EVENT_ELICITATION_RESOLVED] = {NAME("elicitation_resolved")},
-	[EVENT_USAGE] = {NAME("usage")},
-	[EVENT_TURN_END] = {NAME("turn_end")},
-	[EVENT_AGENT_STARTED] = {NAME("agent_started")},
-	[EVENT_AGENT_STOPPED] = {NAME("agent_stopped")},
-	[EVENT_SESSION_END] = {NAME("session_end")},
-	[EVENT_CUSTOM] = {NAME("")},
-	[EVENT_MESSAGE_CHUNK] = {NAME("agent_message_chunk")},
-	[EVENT_THOUGHT_CHUNK] = {NAME("agent_thought_chunk")},
-	[EVENT_RUN_START] = {NAME("run_start")},
-	[EVENT_RUN_END] = {NAME("run_end")},
-	[EVENT_UNKNOWN] = {NAME("")},
+#define ROW(id, name, secrecy) {NAME(name)},
+	EVENT_TYPES(ROW)
+#undef ROW
 };
 
 #undef NAME

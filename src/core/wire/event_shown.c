@@ -19,44 +19,12 @@ enum secrecy {
 	BY_OUTPUT, /* it may have output of a program, which alone is hidden */
 };
 
-/* A type that is forgotten here does not compile. */
-#pragma GCC diagnostic error "-Wswitch"
-
-static enum secrecy secrecy_of(enum event_type type)
-{
-	switch (type) {
-	case EVENT_USER_PROMPT:
-	case EVENT_AGENT_MESSAGE:
-	case EVENT_MESSAGE_CHUNK:
-	case EVENT_USAGE:
-	case EVENT_TURN_END:
-	case EVENT_AGENT_STARTED:
-	case EVENT_SESSION_END:
-	case EVENT_RUN_START:
-	case EVENT_RUN_END:
-		return SHOWN_TO_ALL;
-	case EVENT_AGENT_THOUGHT:
-	case EVENT_THOUGHT_CHUNK:
-		return OF_THOUGHTS;
-	case EVENT_TOOL_CALL:
-	case EVENT_TOOL_CALL_UPDATE:
-	case EVENT_PLAN:
-	case EVENT_FILE_READ:
-	case EVENT_FILE_WRITE:
-	case EVENT_PERMISSION_REQUEST:
-	case EVENT_PERMISSION_RESOLVED:
-	case EVENT_ELICITATION_REQUEST:
-	case EVENT_ELICITATION_RESOLVED:
-		return OF_TOOLS;
-	case EVENT_CUSTOM:
-		return BY_KIND;
-	case EVENT_AGENT_STOPPED:
-		return BY_OUTPUT;
-	case EVENT_UNKNOWN:
-		return OF_BOTH; /* of a later version */
-	}
-	return OF_BOTH;
-}
+/* A type without a secrecy does not compile. */
+static const unsigned char secrecies[] = {
+#define ROW(id, name, secrecy) secrecy,
+	EVENT_TYPES(ROW)
+#undef ROW
+};
 
 /** The HIDE_ bits of a secrecy that does not depend on the event's data. */
 static unsigned plain_hides(enum secrecy secrecy)
@@ -136,7 +104,7 @@ static unsigned stopped_hides(const struct event_view *view)
 
 unsigned event_view_hides(const struct event_view *view)
 {
-	enum secrecy secrecy = secrecy_of(view->type);
+	enum secrecy secrecy = secrecies[view->type];
 	return secrecy == BY_KIND     ? custom_hides(view)
 	       : secrecy == BY_OUTPUT ? stopped_hides(view)
 				      : plain_hides(secrecy);
@@ -144,7 +112,7 @@ unsigned event_view_hides(const struct event_view *view)
 
 unsigned event_hides(struct event *event, unsigned hide)
 {
-	enum secrecy secrecy = secrecy_of(event->type);
+	enum secrecy secrecy = secrecies[event->type];
 	if (secrecy != BY_KIND && secrecy != BY_OUTPUT) {
 		return hide & plain_hides(secrecy);
 	}
@@ -160,7 +128,7 @@ unsigned event_hides(struct event *event, unsigned hide)
 /** Appends the visible part of the data. */
 static void append_data(const struct event_view *view, struct buffer *out)
 {
-	if (secrecy_of(view->type) != BY_OUTPUT) {
+	if (secrecies[view->type] != BY_OUTPUT) {
 		buffer_append_str(out, "{}");
 		return;
 	}
