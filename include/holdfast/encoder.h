@@ -1,8 +1,8 @@
 /*
  * Encoders: who makes bytes of what an observer is sent (observer.h). The observer gives typed
  * values; an encoder makes of them the frames of one kind of client, and nobody reads these frames
- * again. One table for each kind: `websocket_encoder` here, `sse_encoder` in sse.h, `mirror_encoder`
- * in mirror.h of the nodes, the others in src/doors.
+ * again. One table for each kind: `websocket_encoder` here, `sse_encoder` in sse.h, the others
+ * are in the files of those who read them.
  */
 #ifndef HOLDFAST_ENCODER_H
 #define HOLDFAST_ENCODER_H
@@ -76,11 +76,11 @@ struct encoder {
 	 */
 	bool is_one_way;
 	/*
-	 * Its client is another node, on behalf of its viewers (observer/tap.c): it is live at once,
+	 * Its client shows the session to viewers of its own (observer/mirrors.c): it is live at once,
 	 * nothing is hidden from it, and it is nobody in presence. It needs FORMAT_MARKDOWN,
 	 * DELTAS_TEXT and about().
 	 */
-	bool is_node;
+	bool is_mirror;
 	/*
 	 * How an observer is closed whose position is no longer in the log. 0: it is not, but is sent
 	 * the newest page, with a reset.

@@ -61,7 +61,7 @@ struct channel {
 	uint64_t last_prompt_seq;
 	struct list observers;
 	size_t delta_observers[3]; /* number of live observers, by enum deltas */
-	size_t taps; /* number of live observers that are other nodes (tap.c) */
+	size_t mirrors; /* number of live observers with viewers of their own (mirrors.c) */
 
 	/* Presence (presence.c), which is not kept up to date while nobody watches it. */
 	size_t presence_watchers;
@@ -151,14 +151,13 @@ struct observer_config {
 	unsigned hide; /* HIDE_ bits of what is not shown to it, see hide.h */
 };
 
-/** Says whether viewers at a tap's node want HTML of the open event; if so, asks for it at once. */
-void observer_want_previews(struct observer *tap, bool wanted);
-/** Tells all taps that something without an event has changed, such as the session's title. */
+/** Says whether viewers of a mirror want HTML of the open event; if so, asks for it at once. */
+void observer_want_previews(struct observer *mirror, bool wanted);
+/** Tells all mirrors that something without an event has changed, such as the session's title. */
 void channel_tell_about(struct channel *channel);
 
 /**
- * Creates an observer that is neither loading nor live, and sends `connected`. A tap (another node)
- * is live.
+ * Creates an observer that is neither loading nor live, and sends `connected`. A mirror is live.
  */
 struct observer *observer_create(struct channel *channel, const struct observer_config *config,
 	const struct observer_socket_ops *ops, void *socket);

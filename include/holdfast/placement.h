@@ -82,6 +82,12 @@ struct placement {
 	const struct placement_ops *ops;
 };
 
+/**
+ * What the placement keeps for a connection that watches a session elsewhere, or whose messages come
+ * from there (conn.placed). Only it knows the content.
+ */
+struct placed;
+
 /* --- what doors call --- */
 
 /** Whether another node may have the session: this one does not, not even unreadably. */

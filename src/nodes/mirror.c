@@ -223,7 +223,7 @@ static struct frame *make_activity(void *reader, const struct activity *in, unsi
 }
 
 const struct encoder mirror_encoder = {
-	.is_node = true,
+	.is_mirror = true,
 	.lost_code = 1001,
 	.lost_reason = "the node was too far behind",
 	.connected = make_welcome,

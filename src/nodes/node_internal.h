@@ -29,6 +29,12 @@ static inline struct nodes *nodes_of(const struct server *server)
 	return (struct nodes *)server->placement;
 }
 
+/** conn.placed: of a connection that is a viewer, here of a mirror, or of one at another node. */
+struct placed {
+	struct mirror *mirror; /* what it watches; NULL: it comes by another node */
+	uint64_t number; /* the viewer's, for both nodes */
+};
+
 /* node_peer.c: see struct placement_ops */
 bool node_admit(struct conn *conn);
 enum denial node_check_token(struct conn *conn, const char *token);

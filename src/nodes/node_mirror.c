@@ -38,23 +38,24 @@ static void tell_viewer(struct mirror *mirror, const struct conn *conn)
 	struct buffer identity = {0};
 	struct buffer message = {0};
 	node_append_identity(conn, &identity, NULL, conn->session_id);
-	mirror_append_viewer(&message, conn->number, conn->ws->client_id, buffer_cstr(&identity));
+	mirror_append_viewer(
+		&message, conn->placed->number, conn->ws->client_id, buffer_cstr(&identity));
 	buffer_finish(&identity);
 	send_up(mirror, &message);
 }
 
 void node_mirror_tell(struct conn *conn)
 {
-	if (conn->mirror) {
-		tell_viewer(conn->mirror, conn);
+	if (conn->placed) {
+		tell_viewer(conn->placed->mirror, conn);
 	}
 }
 
 static void pass_on(struct conn *conn, const char *text, size_t len)
 {
-	struct mirror *mirror = conn->mirror;
+	struct mirror *mirror = conn->placed->mirror;
 	struct buffer message = {0};
-	mirror_append_request(&message, conn->number, text, len);
+	mirror_append_request(&message, conn->placed->number, text, len);
 	send_up(mirror, &message);
 	if (mirror->socket && node_socket_is_choked(mirror->socket)) {
 		conn->is_parked = true;
@@ -96,9 +97,16 @@ static void go_on(struct conn *conn)
 	conn_resume(conn);
 }
 
-static void forget_viewer(struct mirror *mirror, const struct conn *conn)
+/** It watches the mirror no more. Returns its number. */
+static uint64_t remove_viewer(struct conn *conn)
 {
-	hash_remove(mirror->by_number, (const char *)&conn->number, sizeof(conn->number));
+	struct placed *placed = conn->placed;
+	uint64_t number = placed->number;
+	conn->placed = NULL;
+	list_remove(&conn->kind_link);
+	hash_remove(placed->mirror->by_number, (const char *)&number, sizeof(number));
+	free(placed);
+	return number;
 }
 
 static void leave(struct conn *conn)
@@ -114,17 +122,15 @@ static void leave(struct conn *conn)
 
 void node_mirror_leave(struct conn *conn, bool is_known)
 {
-	struct mirror *mirror = conn->mirror;
-	if (!mirror) {
+	if (!conn->placed) {
 		return;
 	}
-	conn->mirror = NULL;
-	list_remove(&conn->kind_link);
-	forget_viewer(mirror, conn);
+	struct mirror *mirror = conn->placed->mirror;
+	uint64_t number = remove_viewer(conn);
 	mirror_at_end_of_tick(mirror);
 	if (is_known) {
 		struct buffer message = {0};
-		mirror_append_leave(&message, conn->number);
+		mirror_append_leave(&message, number);
 		send_up(mirror, &message);
 		if (mirror->has_previews && !mirror->channel.delta_observers[DELTAS_HTML]) {
 			ask_for_previews(mirror, false);
@@ -135,7 +141,7 @@ void node_mirror_leave(struct conn *conn, bool is_known)
 /** Answers a request here if possible; returns false if it is for the owner. */
 static bool answer_here(struct conn *conn, struct request *request)
 {
-	const struct channel *channel = &conn->mirror->channel;
+	const struct channel *channel = &conn->placed->mirror->channel;
 	const char *time =
 		request->keepalive.client_time[0] ? request->keepalive.client_time : NULL;
 	switch (request->type) {
@@ -160,7 +166,7 @@ static void viewer_message(struct conn *conn, const char *text, size_t len)
 {
 	struct refusal refusal;
 	struct request request;
-	if (!conn->mirror || !conn->ws->observer) {
+	if (!conn->placed || !conn->ws->observer) {
 		return;
 	}
 	if (request_parse(text, len, conn->server->limits, SIDE_OBSERVER,
@@ -177,8 +183,8 @@ static void viewer_message(struct conn *conn, const char *text, size_t len)
 
 static void viewer_open(struct conn *conn)
 {
-	if (conn->mirror) {
-		mirror_begin(conn->mirror, conn);
+	if (conn->placed) {
+		mirror_begin(conn->placed->mirror, conn);
 	}
 }
 
@@ -194,8 +200,8 @@ static void viewer_writable(struct conn *conn)
 static void viewer_renewed(struct conn *conn)
 {
 	ws_observer_renewed(conn);
-	if (conn->mirror && conn->ws->observer) {
-		tell_viewer(conn->mirror, conn);
+	if (conn->placed && conn->ws->observer) {
+		tell_viewer(conn->placed->mirror, conn);
 	}
 }
 
@@ -230,9 +236,7 @@ void mirror_end(struct mirror *mirror, unsigned code, const char *reason)
 	}
 	list_for_each_safe(link, tmp, &mirror->viewers) {
 		struct conn *conn = list_entry(link, struct conn, kind_link);
-		list_remove(&conn->kind_link);
-		forget_viewer(mirror, conn);
-		conn->mirror = NULL;
+		remove_viewer(conn);
 		if (conn->http) {
 			mirror_lose_request(conn, is_gone);
 			continue;
@@ -335,7 +339,7 @@ static void begin_reached(struct mirror *mirror)
 	mirror->begun = mirror->reached;
 	list_for_each_safe(link, tmp, &mirror->viewers) {
 		struct conn *conn = list_entry(link, struct conn, kind_link);
-		if (conn->number <= begun || conn->number > mirror->reached) {
+		if (conn->placed->number <= begun || conn->placed->number > mirror->reached) {
 			continue;
 		}
 		if (conn->http) {
@@ -527,7 +531,7 @@ static void handle_writable(void *owner)
 	struct mirror *mirror = owner;
 	list_for_each_safe(link, tmp, &mirror->viewers) {
 		struct conn *conn = list_entry(link, struct conn, kind_link);
-		if (conn->is_parked && conn->number <= mirror->begun) {
+		if (conn->is_parked && conn->placed->number <= mirror->begun) {
 			go_on(conn);
 		}
 	}

@@ -79,10 +79,11 @@ static struct mirror *add(struct conn *conn, const char *address)
 	if (!mirror->socket) {
 		return NULL;
 	}
-	conn->mirror = mirror;
-	conn->number = ++mirror->viewer_count;
+	struct placed *placed = conn->placed = xcalloc(1, sizeof(*placed));
+	placed->mirror = mirror;
+	placed->number = ++mirror->viewer_count;
 	list_append(&mirror->viewers, &conn->kind_link);
-	hash_put(mirror->by_number, (const char *)&conn->number, sizeof(conn->number), conn);
+	hash_put(mirror->by_number, (const char *)&placed->number, sizeof(placed->number), conn);
 	return mirror;
 }
 
@@ -113,7 +114,7 @@ void node_mirror_ask(struct conn *conn, const char *address)
 
 struct channel *node_mirror_channel(const struct conn *conn)
 {
-	return conn->mirror && conn->mirror->log ? &conn->mirror->channel : NULL;
+	return conn->placed && conn->placed->mirror->log ? &conn->placed->mirror->channel : NULL;
 }
 
 void mirror_go_on_request(struct conn *conn)

@@ -37,7 +37,7 @@ static void socket_write(void *socket, struct frame *frame)
 	if (!viewer->ws->observer) {
 		return; /* `connected`, which the other node has sent */
 	}
-	struct frame *answer = mirror_answer(viewer->number, frame);
+	struct frame *answer = mirror_answer(viewer->placed->number, frame);
 	conn_write(viewer->carrier, answer);
 	frame_unref(answer);
 	count(viewer);
@@ -59,7 +59,7 @@ void ws_viewer_close(struct conn *viewer, unsigned code, const char *reason)
 	if (viewer->is_dead) {
 		return;
 	}
-	ws_viewer_dismiss(viewer->carrier, viewer->number, code, reason);
+	ws_viewer_dismiss(viewer->carrier, viewer->placed->number, code, reason);
 	viewer->is_dead = viewer->is_closing = true;
 	conn_at_end_of_tick(viewer->carrier);
 }
@@ -96,14 +96,15 @@ static struct conn *create_viewer(struct conn *carrier, uint64_t number)
 	struct ws_tap *tap = ws_tap_of(carrier);
 	struct conn *viewer = conn_new(carrier->server);
 	viewer->carrier = carrier;
-	viewer->number = number;
+	viewer->placed = xcalloc(1, sizeof(*viewer->placed));
+	viewer->placed->number = number;
 	viewer->phase = PHASE_SOCKET;
 	viewer->ops = &observer_conn_ops;
 	viewer->ws = xcalloc(1, sizeof(*viewer->ws));
 	list_init(&viewer->ws->outbox);
 	strcpy(viewer->session_id, carrier->session_id);
 	list_append(&tap->viewers, &viewer->kind_link);
-	hash_put(tap->by_number, (const char *)&viewer->number, sizeof(viewer->number), viewer);
+	hash_put(tap->by_number, (const char *)&number, sizeof(number), viewer);
 	return viewer;
 }
 
@@ -114,10 +115,11 @@ static void free_viewer(struct conn *viewer)
 	conn_drop_session(viewer);
 	list_remove(&viewer->kind_link);
 	struct hash *by_number = ws_tap_of(viewer->carrier)->by_number;
-	const char *number = (const char *)&viewer->number;
-	if (hash_get(by_number, number, sizeof(viewer->number)) == viewer) {
-		hash_remove(by_number, number, sizeof(viewer->number));
+	uint64_t number = viewer->placed->number;
+	if (hash_get(by_number, (const char *)&number, sizeof(number)) == viewer) {
+		hash_remove(by_number, (const char *)&number, sizeof(number));
 	}
+	free(viewer->placed);
 	grant_unref(viewer->grant);
 	free(viewer->ws);
 	free(viewer);

@@ -31,7 +31,6 @@ struct household;
 struct sse_stream;
 struct keys_job;
 struct login_cookies;
-struct mirror;
 struct placement;
 
 /** What a connection is doing. */
@@ -125,10 +124,8 @@ struct conn {
 	struct http_exchange *http; /* NULL: a WebSocket or a stream */
 	struct ws_socket *ws; /* NULL: it speaks HTTP */
 	struct sse_stream *sse; /* a stream of server-sent events; NULL: none */
-	struct conn
-		*carrier; /* for a viewer at another node: that node's connection (ws_viewer.c) */
-	uint64_t number; /* viewer number, of such a viewer or of one in `mirror` */
-	struct mirror *mirror; /* the other node's session that it watches; NULL: none */
+	struct conn *carrier; /* by whose socket its messages pass; NULL: by its own */
+	struct placed *placed; /* what the placement attached (placement.h); NULL: nothing */
 	const struct conn_ops *ops; /* of the kind of WebSocket; NULL: HTTP */
 	void *state; /* of that kind, which alone reads it; NULL: none */
 	struct session *session; /* held; NULL: none, or it is gone */

@@ -115,5 +115,5 @@ void placement_leave(struct conn *conn, bool is_known)
 
 const struct conn_ops *placement_stream_ops(const struct conn *conn)
 {
-	return conn->mirror ? ops_of(conn)->stream_ops : NULL;
+	return conn->placed ? ops_of(conn)->stream_ops : NULL;
 }

@@ -112,7 +112,7 @@ bool channel_is_hidden_from_some(const struct channel *channel, unsigned hides)
 			return true;
 		}
 	}
-	return channel->taps > 0; /* what is hidden from viewers at other nodes is not known here */
+	return channel->mirrors > 0; /* what is hidden from their viewers is not known here */
 }
 
 void channel_send_activity(struct channel *channel, const struct activity *activity)

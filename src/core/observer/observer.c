@@ -63,11 +63,11 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	o->deltas = config->deltas;
 	turn_init(&o->turn, handle_turn);
 	list_append(&channel->observers, &o->link);
-	if (!o->encoder->is_node) {
+	if (!o->encoder->is_mirror) {
 		channel_presence_changed(channel);
 	}
 	send_connected(o, config->expires_ms);
-	if (o->encoder->is_node) {
+	if (o->encoder->is_mirror) {
 		/* In one step with `connected`, so that no event comes in between. */
 		o->cursor = channel->max_seq;
 		set_live(o, true);
@@ -449,7 +449,7 @@ static void step_state(struct observer *o)
 	}
 }
 
-/** Tells a node of what has changed without an event. */
+/** Tells a mirror what has changed without an event. */
 static void step_about(struct observer *o)
 {
 	const struct connected_frame now = channel_now(o->channel);
@@ -512,7 +512,11 @@ static void take_turn(struct observer *o)
 
 void observer_pump(struct observer *o)
 {
-	for (int i = 0; i < BURST && has_work(o) && o->ops->is_writable(o->socket); i++) {
+	for (int i = 0; has_work(o); i++) {
+		if (i == BURST || !o->ops->is_writable(o->socket)) {
+			o->ops->want_writable(o->socket);
+			return;
+		}
 		if (o->outbox_count) {
 			outbox_step(o);
 		} else if (o->is_loading && !turn_is_waiting(&o->turn)) {
@@ -528,9 +532,6 @@ void observer_pump(struct observer *o)
 		} else {
 			step_told_live(o);
 		}
-	}
-	if (has_work(o)) {
-		o->ops->want_writable(o->socket);
 	}
 }
 

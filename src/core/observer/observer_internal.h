@@ -23,7 +23,7 @@ struct observer {
 	unsigned hide;
 	const struct encoder *encoder;
 	void *reader; /* belongs to the socket */
-	bool has_previews; /* of a tap: viewers at its node want previews */
+	bool has_previews; /* of a mirror: its viewers want previews */
 	const char *role;
 	char *name; /* NULL: none */
 	bool watches_presence;
@@ -36,7 +36,7 @@ struct observer {
 
 	bool state_due; /* the state has changed, or the observer has become live */
 	bool live_due; /* it has become live, and has not been told */
-	bool about_due; /* of a tap: something has changed without an event */
+	bool about_due; /* of a mirror: something has changed without an event */
 
 	bool is_loading; /* `load` is being answered */
 	struct load load;

@@ -98,7 +98,7 @@ static void find_people(const struct channel *channel, bool that_watch, struct p
 {
 	list_for_each(link, &channel->observers) {
 		const struct observer *o = list_entry(link, struct observer, link);
-		if (o->encoder->is_node || (strcmp(o->role, "observer") == 0) != that_watch) {
+		if (o->encoder->is_mirror || (strcmp(o->role, "observer") == 0) != that_watch) {
 			continue;
 		}
 		if (people->count == PEOPLE_MAX) {
@@ -118,9 +118,9 @@ static void append_roles(struct buffer *out, const struct channel *channel)
 	list_for_each(link, &channel->observers) {
 		const struct observer *o = list_entry(link, struct observer, link);
 		for (size_t i = 0; i < ROLES; i++) {
-			counts[i] += !o->encoder->is_node && strcmp(roles[i], o->role) == 0;
+			counts[i] += !o->encoder->is_mirror && strcmp(roles[i], o->role) == 0;
 		}
-		all += !o->encoder->is_node;
+		all += !o->encoder->is_mirror;
 	}
 	buffer_printf(out, "{\"count\":%zu,\"roles\":{", all);
 	const char *comma = "";
