@@ -6,12 +6,14 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { skipWithout } from '../support/parts.mjs';
 import { input, post } from '../support/producer.mjs';
 import { Server, binary, runToEnd, scratchDir } from '../support/server.mjs';
 import { defer, eventually } from '../support/wait.mjs';
 
 /** A server that logs to us alone; `lines()` are the objects that it has written so far. */
 async function startJson(t, args = [], env = {}) {
+	skipWithout(t, ['--cwd']);
 	const dir = scratchDir(t);
 	const child = spawn(binary(), ['serve', '--listen', '127.0.0.1:0', '--data', join(dir, 'data'), '--cwd', dir, '--auth', 'off', '--log-format', 'json', ...args], { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...env } });
 	const ended = once(child, 'exit');

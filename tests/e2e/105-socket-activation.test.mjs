@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { inDirectory } from '../support/parts.mjs';
 import { binary, scratchDir } from '../support/server.mjs';
 import { defer, eventually } from '../support/wait.mjs';
 
@@ -80,7 +81,7 @@ const ask = (options) => new Promise((resolve, reject) => {
 test('nobody is refused while the server restarts', async (t) => {
 	const manager = await startManager(t, 'tcp', '');
 	const dir = scratchDir(t);
-	const args = ['--listen', `127.0.0.1:${manager.at}`, '--data', join(dir, 'data'), '--cwd', dir];
+	const args = ['--listen', `127.0.0.1:${manager.at}`, '--data', join(dir, 'data'), ...inDirectory(dir)];
 	await manager.start(args);
 	assert.equal(await ask({ port: manager.at }), 200);
 	for (let round = 0; round < 3; round++) {
@@ -113,7 +114,7 @@ test('a unix socket of the manager is used, and stays when the server stops', as
 	const dir = scratchDir(t);
 	const path = join(dir, 'socket');
 	const manager = await startManager(t, 'unix', path);
-	await manager.start(['--listen', `unix:${path}`, '--data', join(dir, 'data'), '--cwd', dir]);
+	await manager.start(['--listen', `unix:${path}`, '--data', join(dir, 'data'), ...inDirectory(dir)]);
 	assert.equal(await ask({ socketPath: path }), 200);
 	assert.equal(await manager.stop(), '0');
 	assert.ok(existsSync(path));
@@ -122,6 +123,6 @@ test('a unix socket of the manager is used, and stays when the server stops', as
 test('a socket that no --listen names is refused by name', async (t) => {
 	const manager = await startManager(t, 'tcp', '');
 	const dir = scratchDir(t);
-	await manager.start(['--listen', '127.0.0.1:0', '--data', join(dir, 'data'), '--cwd', dir]);
+	await manager.start(['--listen', '127.0.0.1:0', '--data', join(dir, 'data'), ...inDirectory(dir)]);
 	assert.match(manager.stderr(), new RegExp(`passes a socket for 127\\.0\\.0\\.1:${manager.at}, which no --listen names`));
 });

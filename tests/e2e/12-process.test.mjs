@@ -6,13 +6,14 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Observer } from '../support/observer.mjs';
+import { needs } from '../support/parts.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
 import { assertValid, check } from '../support/schema.mjs';
 import { Server, binary, runToEnd, scratchDir } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
 import { defer, eventually, within } from '../support/wait.mjs';
 
-test('--help and --version answer on stdout and end with 0', async () => {
+test('--help and --version answer on stdout and end with 0', needs('agents'), async () => {
 	for (const args of [['--help'], ['serve', '--help']]) {
 		const { code, stdout } = await runToEnd(args);
 		assert.equal(code, 0);
@@ -147,7 +148,7 @@ os.close(terminal)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 `;
 
-test('a server whose terminal is closed stops as it does after SIGTERM', async (t) => {
+test('a server whose terminal is closed stops as it does after SIGTERM', needs('agents'), async (t) => {
 	const dir = scratchDir(t);
 	const child = spawn('python3', ['-c', IN_TERMINAL, 'listening on', binary(), 'serve', '--listen', '127.0.0.1:0', '--data', join(dir, 'data'), '--cwd', dir], { stdio: ['ignore', 'pipe', 'inherit'] });
 	defer(t, () => child.kill('SIGKILL'));

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { needs } from '../support/parts.mjs';
 import { RawSocket, head } from '../support/raw_socket.mjs';
 import { Server } from '../support/server.mjs';
 import { ownToken } from '../support/tokens.mjs';
@@ -34,7 +35,7 @@ async function nothingIsDone(server) {
 	assert.equal((await server.request('GET', '/v1/stream/raw')).status, 404);
 }
 
-test('a token that is revoked while the body arrives', async (t) => {
+test('a token that is revoked while the body arrives', needs('durable_streams'), async (t) => {
 	const server = await Server.start(t);
 	await server.createSession({ id: 'one' });
 	for (const [n, write] of WRITES.entries()) {
@@ -47,7 +48,7 @@ test('a token that is revoked while the body arrives', async (t) => {
 	await nothingIsDone(server);
 });
 
-test('a token that expires while the body arrives', async (t) => {
+test('a token that expires while the body arrives', needs('durable_streams'), async (t) => {
 	const server = await Server.start(t);
 	await server.createSession({ id: 'one' });
 	await Promise.all(WRITES.map(async (write) => {
@@ -58,7 +59,7 @@ test('a token that expires while the body arrives', async (t) => {
 	await nothingIsDone(server);
 });
 
-test('a token that lasts, and a body that comes in two parts', async (t) => {
+test('a token that lasts, and a body that comes in two parts', needs('durable_streams'), async (t) => {
 	const server = await Server.start(t);
 	await server.createSession({ id: 'one' });
 	const statuses = [];

@@ -6,6 +6,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { needs } from '../support/parts.mjs';
 import { binary, runToEnd, scratchDir, Server } from '../support/server.mjs';
 
 function configFile(t, ...lines) {
@@ -59,7 +60,7 @@ test('values of the environment that may be repeated have blanks or commas betwe
 	assert.match(stderr, /--listen "nonsense"/);
 });
 
-test('an option without an argument is on or off in the file and the environment', async (t) => {
+test('an option without an argument is on or off in the file and the environment', needs('agents'), async (t) => {
 	for (const [word, works] of [['on', true], ['1', true], ['off', true], ['0', true], ['maybe', false]]) {
 		const path = configFile(t, `sandbox = ${word}`);
 		const { code, stderr } = await runToEnd(['check-config', '--config', path]);
@@ -73,7 +74,7 @@ test('an option without an argument is on or off in the file and the environment
 	assert.match(stderr, /need --sandbox/);
 });
 
-test('no secret of an agent is printed', async (t) => {
+test('no secret of an agent is printed', needs('agents'), async (t) => {
 	const path = configFile(t, 'agent-env = FILE_KEY=secret-1');
 	const { stdout } = await runToEnd(['check-config', '--config', path, '--agent-env', 'OPTION_KEY=secret-2'], { env: { HOLDFAST_AGENT_ENV: 'ENV_KEY=secret-3,HOME' } });
 	assert.match(stdout, /OPTION_KEY=\.\.\..*option/);
@@ -115,7 +116,7 @@ test('help and the version come the ways that people ask for them', async () => 
 	assert.match((await runToEnd(['check-config', '--help'])).stdout, /^Usage: holdfast check-config/);
 });
 
-test('a slip of the finger is told with what was meant', async () => {
+test('a slip of the finger is told with what was meant', needs('agents'), async () => {
 	for (const [args, words] of [
 		[['sevre'], /unknown command sevre \(did you mean serve\?\)/], [['verfy', 'x'], /did you mean verify\?/], [['quux'], /unknown command quux; see holdfast --help/],
 		[['--bogus'], /unknown option --bogus; see/], [['serve', '--lisen', 'x'], /unknown option --lisen \(did you mean --listen\?\)/],
@@ -143,7 +144,7 @@ function startedByScript(t, args, env = {}) {
 	return { status, stderr, dir, options: Object.fromEntries(words.flatMap((word, i) => (word.startsWith('--') ? [[word.slice(2), words[i + 1]]] : []))) };
 }
 
-test('scripts/run starts the demo agent, unless it is told of another one: as an option, in the environment or in a file', (t) => {
+test('scripts/run starts the demo agent, unless it is told of another one: as an option, in the environment or in a file', needs('agents'), (t) => {
 	const agents = join(scratchDir(t), 'agents.json');
 	writeFileSync(agents, '{"agents": [{"name": "one", "command": "one"}]}');
 	const { dir, options } = startedByScript(t, []);

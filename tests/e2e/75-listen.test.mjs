@@ -8,6 +8,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { HERE, HERE6, listening, makePair, netnsFault } from '../support/netns.mjs';
+import { inDirectory } from '../support/parts.mjs';
 import { binary, scratchDir } from '../support/server.mjs';
 import { defer, within } from '../support/wait.mjs';
 
@@ -16,7 +17,7 @@ const HOSTS = `127.0.0.1 localhost\n::1 localhost\n${HERE} wide.test\n${HERE6} w
 
 /** Starts `holdfast serve --listen ADDRESS`, by `before` (a command that runs it); resolves when it listens or has ended: {pid, code, stderr}. */
 async function serve(t, address, { before = [], dir = scratchDir(t) } = {}) {
-	const [command, ...args] = [...before, binary(), 'serve', '--tls', 'off', '--listen', address, '--data', join(dir, 'data'), '--cwd', dir];
+	const [command, ...args] = [...before, binary(), 'serve', '--tls', 'off', '--listen', address, '--data', join(dir, 'data'), ...inDirectory(dir)];
 	const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
 	const started = { pid: child.pid, code: null, stderr: '' };
 	const closed = once(child, 'close');

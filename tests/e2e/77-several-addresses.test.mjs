@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import WebSocket from 'ws';
 import { Observer } from '../support/observer.mjs';
+import { inDirectory } from '../support/parts.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
 import { Server, runToEnd, scratchDir } from '../support/server.mjs';
 import { ownToken } from '../support/tokens.mjs';
@@ -53,7 +54,7 @@ test('a server listens at all its addresses, says so, and each of them serves th
 test('one address that cannot be had ends the start, and nothing of the others stays', async (t) => {
 	const dir = scratchDir(t);
 	const path = join(dir, 'sock');
-	const serve = (...addresses) => runToEnd(['serve', '--data', join(dir, 'data'), '--cwd', dir, ...addresses.flatMap((a) => ['--listen', a])]);
+	const serve = (...addresses) => runToEnd(['serve', '--data', join(dir, 'data'), ...inDirectory(dir), ...addresses.flatMap((a) => ['--listen', a])]);
 	const { code, stderr } = await serve(`unix:${path}`, '127.0.0.1:0', '192.0.2.1:0');
 	assert.equal(code, 1, stderr);
 	assert.match(stderr, /192\.0\.2\.1/);
@@ -66,7 +67,7 @@ test('one address that cannot be had ends the start, and nothing of the others s
 	}
 	assert.equal((await serve(...Array.from({ length: 17 }, () => '127.0.0.1:0'))).code, 2);
 	const listen = [`unix:${path}`, '127.0.0.1:0', '0.0.0.0:0'].flatMap((address) => ['--listen', address]);
-	const off = await runToEnd(['serve', '--data', join(dir, 'data'), '--cwd', dir, ...listen, '--auth', 'off', '--tls', 'off']);
+	const off = await runToEnd(['serve', '--data', join(dir, 'data'), ...inDirectory(dir), ...listen, '--auth', 'off', '--tls', 'off']);
 	assert.equal(off.code, 1);
 	assert.match(off.stderr, /--auth off is for loopback and unix sockets only/);
 });
@@ -128,7 +129,7 @@ test('observers and producers by the socket of a file', async (t) => {
 test('the file of a server that was killed is replaced; that of a living one, and what is no socket, are refused', async (t) => {
 	const { server, path } = await startWithSocket(t);
 	const dir = scratchDir(t);
-	const other = (at = path) => runToEnd(['serve', '--listen', `unix:${at}`, '--data', join(dir, 'data'), '--cwd', dir]);
+	const other = (at = path) => runToEnd(['serve', '--listen', `unix:${at}`, '--data', join(dir, 'data'), ...inDirectory(dir)]);
 	const refused = await other();
 	assert.equal(refused.code, 1);
 	assert.match(refused.stderr, /another server listens there/);

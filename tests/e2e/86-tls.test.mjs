@@ -11,6 +11,7 @@ import { test } from 'node:test';
 import tls from 'node:tls';
 import { noteCa } from '../support/auth.mjs';
 import { Observer } from '../support/observer.mjs';
+import { inDirectory } from '../support/parts.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
 import { Server, binary, runToEnd, scratchDir } from '../support/server.mjs';
 import { makeCert, openssl, withTls } from '../support/tls.mjs';
@@ -79,7 +80,7 @@ test('TLS 1.2 and 1.3, forward-secret authenticated ciphers, HTTP/1.1, nothing e
 
 async function serve(t, ...args) {
 	const dir = scratchDir(t);
-	return runToEnd(['serve', '--data', join(dir, 'data'), '--cwd', dir, ...args]);
+	return runToEnd(['serve', '--data', join(dir, 'data'), ...inDirectory(dir), ...args]);
 }
 
 test('what is no certificate with its key, or is not used, ends the start', async (t) => {
@@ -428,7 +429,7 @@ test('a key that nobody may read', { skip: process.getuid() !== 0 && 'needs root
 	chmodSync(dir, 0o777);
 	chmodSync(join(pair.cert, '..'), 0o755);
 	chmodSync(pair.key, 0o600);
-	const args = ['--reuid=65534', '--regid=65534', '--clear-groups', binary(), 'serve', '--listen', 'https://127.0.0.1:0', '--data', join(dir, 'data'), '--cwd', dir, '--tls-cert', pair.cert, '--tls-key', pair.key];
+	const args = ['--reuid=65534', '--regid=65534', '--clear-groups', binary(), 'serve', '--listen', 'https://127.0.0.1:0', '--data', join(dir, 'data'), ...inDirectory(dir), '--tls-cert', pair.cert, '--tls-key', pair.key];
 	const { status, stderr } = spawnSync('setpriv', args, { encoding: 'utf8', timeout: 20_000 });
 	assert.equal(status, 1, stderr);
 	assert.match(stderr, /key\.pem cannot be read: Permission denied/);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Observer } from '../support/observer.mjs';
+import { inDirectory } from '../support/parts.mjs';
 import { check } from '../support/schema.mjs';
 import { Server, demoAgent, runToEnd, scratchDir } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
@@ -154,7 +155,7 @@ test('--auth off is for loopback only, and then everybody is let in', async (t) 
 	assert.equal((await server.request('GET', '/api/sessions')).status, 200);
 	assert.equal((await server.request('GET', '/api/login')).body.role, 'admin');
 	const dir = scratchDir(t);
-	const { code, stderr } = await runToEnd(['serve', '--listen', '0.0.0.0:0', '--data', join(dir, 'data'), '--cwd', dir, '--auth', 'off', '--tls', 'off']);
+	const { code, stderr } = await runToEnd(['serve', '--listen', '0.0.0.0:0', '--data', join(dir, 'data'), ...inDirectory(dir), '--auth', 'off', '--tls', 'off']);
 	assert.equal(code, 1);
 	assert.match(stderr, /--auth off is for loopback and unix sockets only/);
 });

@@ -30,6 +30,9 @@ export function needs(...names) {
 	return { skip: lacking.length > 0 && `${WITHOUT} ${lacking.join(', ')}` };
 }
 
+/** The option that gives agents their directory, for a server that a test starts by itself. */
+export const inDirectory = (dir) => ('agents' in leftOut ? [] : ['--cwd', dir]);
+
 /** Ends a test as skipped if the program lacks an option that is among these arguments of serve. */
 export function skipWithout(t, args) {
 	const lacking = isWhole ? [] : args.map((arg) => /^--[a-z-]+/.exec(arg)?.[0]).filter((flag) => flag && !new RegExp(`^  ${flag}( |$)`, 'm').test(options));

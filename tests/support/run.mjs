@@ -1,6 +1,6 @@
 // Runs test files, a few at a time, each in a process of its own; sums up with what meson runs meanwhile.
 //
-//   node tests/support/run.mjs [--jobs N] [--most N] [--times] [--keep-times FILE] [--since COMMIT] [--list] [--c-log] [--add PASSED,FAILED] [--second-try N] [web] [e2e] [browser] [style] [runtimes] [package] [doors] [part of a file's name ...]
+//   node tests/support/run.mjs [--jobs N] [--most N] [--times] [--keep-times FILE] [--since COMMIT] [--list] [--c-log] [--add PASSED,FAILED] [--second-try N] [--without PROGRAM] [web] [e2e] [browser] [style] [runtimes] [package] [doors] [part of a file's name ...]
 //
 // With --c-log the name of meson's log and its exit code come over stdin, when meson is done. --only-c runs no files.
 // --add PASSED,FAILED is counted too.
@@ -11,6 +11,7 @@
 // --since COMMIT: only the files that what has changed since then touches (wings.mjs); all, if nobody knows. --list only tells the files.
 // With --second-try, if at most N files failed, each of them runs once more, alone. One that passes then counts as passed; what
 // it said at first is printed all the same, and the line before the last names it: its failure has a cause to be found.
+// --without PROGRAM: the e2e tests of core and server run a second time, with this program, which was built without all that can be left out.
 //
 // The last line is `N passed, N failed`. A file that ends badly, runs into the time limit, holds no test or skips one has failed.
 
@@ -22,7 +23,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { NODE_FLAGS } from './node_flags.mjs';
 import { slowness } from './wait.mjs';
-import { filesOf, touchedBy } from './wings.mjs';
+import { WHOLE, filesOf, touchedBy, wingOf } from './wings.mjs';
 
 const SUITES = ['browser', 'e2e', 'web', 'style', 'runtimes', 'package', 'doors'];
 /* Only if they are named. */
@@ -95,8 +96,16 @@ function select(words, times, since) {
 	return longestFirst(since ? touchedSince(since, files) : files, times);
 }
 
+/* Behind the name of a file that runs with the program that lacks what can be left out. */
+const WITHOUT = ' (without)';
+
+/** Those that have to pass with that program. */
+function ofEveryProgram(files) {
+	return files.filter((file) => file.startsWith('e2e/') && !WHOLE.some((front) => file.startsWith(front)) && wingOf(file).some((wing) => ['core', 'server'].includes(wing)));
+}
+
 /** Runs one file; gives {passed, failed, output}. */
-async function runFile(file, { scratch, shared, times }) {
+async function runFile(file, { scratch, shared, times, without }) {
 	const tap = join(scratch, `${file.replaceAll('/', '-')}.tap`);
 	const cpu = `${tap}.cpu`;
 	const child = spawn(process.execPath, [
@@ -104,8 +113,8 @@ async function runFile(file, { scratch, shared, times }) {
 		...(times ? ['--import', join(tests, 'support/cpu_time.mjs')] : []),
 		'--test-reporter=spec', '--test-reporter-destination=stdout',
 		'--test-reporter=tap', `--test-reporter-destination=${tap}`,
-		join(tests, file),
-	], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, HOLDFAST_TEST_SHARED: shared, ...(times && { HOLDFAST_TEST_CPU_TIME: cpu }) } });
+		join(tests, file.replace(WITHOUT, '')),
+	], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...(file.endsWith(WITHOUT) && { HOLDFAST_BIN: without }), HOLDFAST_TEST_SHARED: shared, ...(times && { HOLDFAST_TEST_CPU_TIME: cpu }) } });
 	let output = '';
 	child.stdout.on('data', (d) => (output += d));
 	child.stderr.on('data', (d) => (output += d));
@@ -130,10 +139,15 @@ async function runFile(file, { scratch, shared, times }) {
 function judge(tap, code) {
 	const count = (name) => Number(new RegExp(`^# ${name} (\\d+)$`, 'm').exec(tap)?.[1] ?? 0);
 	const passed = count('pass');
+	const lines = tap.match(/^ *(not )?ok \d+ .*$/gm) ?? [];
 	// Of a program that was built without a part, what needs it is skipped, and that is right (parts.mjs).
-	const without = tap.match(/^ *(not )?ok \d+ .* # SKIP this program was built without /gm)?.length ?? 0;
-	let failed = count('fail') + count('cancelled') + count('skipped') - without + count('todo');
-	if (failed === 0 && (code !== 0 && !(code === 1 && without > 0) || passed + without === 0)) {
+	const lacks = (line) => line.includes('# SKIP this program was built without ');
+	const without = lines.filter(lacks).length;
+	// Such a test that is a part of another one fails that one, too: each that has failed by itself is counted.
+	const parents = tap.match(/^ *failureType: 'subtestsFailed'$/gm)?.length ?? 0;
+	const bad = without > 0 ? lines.filter((line) => /^ *not ok/.test(line) && !lacks(line)).length - parents : count('fail') + count('cancelled');
+	let failed = bad + count('skipped') - without + count('todo');
+	if (failed === 0 && (without > 0 ? code !== 0 && code !== 1 : code !== 0 || passed === 0)) {
 		failed = 1;
 	}
 	return { passed, failed, without, code };
@@ -252,7 +266,7 @@ async function main() {
 		options: {
 			jobs: { type: 'string', default: '2' }, 'c-log': { type: 'boolean' }, 'only-c': { type: 'boolean' }, add: { type: 'string' },
 			'second-try': { type: 'string', default: '0' }, most: { type: 'string', default: '0' }, times: { type: 'boolean' }, 'keep-times': { type: 'string' },
-			since: { type: 'string' }, list: { type: 'boolean' },
+			since: { type: 'string' }, list: { type: 'boolean' }, without: { type: 'string' },
 		},
 	});
 	const sum = { passed: 0, failed: 0 };
@@ -271,7 +285,10 @@ async function main() {
 		console.log(files.join('\n'));
 		return;
 	}
-	const how = { jobs: Number(values.jobs), most: Number(values.most), scratch, shared, times: values.times };
+	if (values.without) {
+		files.push(...ofEveryProgram(files).map((file) => `${file}${WITHOUT}`));
+	}
+	const how = { jobs: Number(values.jobs), most: Number(values.most), scratch, shared, times: values.times, without: values.without };
 	const results = await runFiles(files, how);
 	// What meson runs beside them has ended when something runs alone.
 	const ofC = values['c-log'] ? await cResults() : undefined;

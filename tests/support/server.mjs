@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { noteCa, noteToken, trustOf, withAuth } from './auth.mjs';
 import { binary } from './binary.mjs';
 import { secondCloses, watchCloses } from './close_watch.mjs';
-import { leftOut, skipWithout } from './parts.mjs';
+import { inDirectory, skipWithout } from './parts.mjs';
 import { databaseOf, makeDatabase } from './postgres.mjs';
 import { defer, patience, within } from './wait.mjs';
 
@@ -146,7 +146,7 @@ export class Server {
 	/** Starts the process and waits until it listens. */
 	async up() {
 		const { agent, cwd, env = {}, args = [], auth = true, listen, ca } = { ...overTls(), ...this.#options };
-		const argv = ['serve', ...moreOptions(this.#options.listen), ...listen.flatMap((address) => ['--listen', address]), '--data', this.dataDir, ...inDatabase(this.dataDir), ...('agents' in leftOut ? [] : ['--cwd', cwd])];
+		const argv = ['serve', ...moreOptions(this.#options.listen), ...listen.flatMap((address) => ['--listen', address]), '--data', this.dataDir, ...inDatabase(this.dataDir), ...inDirectory(cwd)];
 		if (agent !== null) {
 			argv.push('--agent', agent);
 		}
