@@ -12,7 +12,7 @@
 #define HOLDFAST_ENGINE_H
 
 #include "blobs.h"
-#include "names.h"
+#include "holdfast/log_names.h"
 #include "core/store/html/renderer.h"
 
 #include "holdfast/buffer.h"

@@ -11,7 +11,7 @@
 #include "disk_io.h"
 #include "engine.h"
 #include "holdfast/metadata.h"
-#include "names.h"
+#include "holdfast/log_names.h"
 #include "prune.h"
 
 #include "holdfast/buffer.h"

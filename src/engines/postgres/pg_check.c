@@ -1,8 +1,8 @@
 /* Checks the sessions in a database: that each row is valid, and that the rows fit together. */
-#include "core/store/embedded/check.h"
 #include "pg_database.h"
 
 #include "holdfast/requests.h"
+#include "holdfast/store_checking.h"
 #include "holdfast/store_versions.h"
 
 #include <errno.h>

@@ -167,14 +167,16 @@ int store_check(const struct store_files *files, const char *session,
 	const struct store_check_ops *ops, void *owner, struct store_check_counts *counts)
 {
 	*counts = (struct store_check_counts){0};
-	struct check check = {.files = files, .ops = ops, .owner = owner, .counts = counts};
-	journal_view_begin(&check.journal, files->journal_fd);
+	struct journal_view journal;
+	struct check check = {
+		.files = files, .ops = ops, .owner = owner, .counts = counts, .journal = &journal};
+	journal_view_begin(&journal, files->journal_fd);
 	int r = check_all(&check, session);
 	for (size_t i = 0; i < check.id_count; i++) {
 		free(check.ids[i]);
 	}
 	free(check.ids);
-	journal_view_finish(&check.journal);
+	journal_view_finish(&journal);
 	buffer_finish(&check.found.texts);
 	return r;
 }

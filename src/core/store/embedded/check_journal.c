@@ -52,7 +52,7 @@ static int check_record(void *arg, const struct record *record, const struct jou
 		check_problem(check, place, "%s", buffer_cstr(&what));
 	}
 	buffer_finish(&what);
-	const struct journal_life *life = journal_view_note(&check->journal, record, at);
+	const struct journal_life *life = journal_view_note(check->journal, record, at);
 	if (!life) {
 		check_problem(check, place, "a record has an invalid session id");
 	} else if (life->segment == at->segment->number && life->first == at->at &&
@@ -99,7 +99,7 @@ static const char *find_owner(const struct check *check, uint64_t session)
 		}
 	}
 	struct seeking seeking = {.session = session}; /* its folder may not be on disk yet */
-	hash_each(check->journal.lives, compare_life, &seeking);
+	hash_each(check->journal->lives, compare_life, &seeking);
 	return seeking.id;
 }
 
@@ -274,7 +274,7 @@ static int tell_damage(void *arg, enum journal_damage damage, const struct journ
 /** Notes the segments older than the newest that do not count. */
 static void tell_left_over(struct check *check)
 {
-	const struct journal_view *view = &check->journal;
+	const struct journal_view *view = check->journal;
 	uint64_t newest = view->chain_count ? view->chain[view->chain_count - 1].number : 0;
 	for (size_t i = view->number_count; i-- > 0 && !check->files->in_use;) {
 		uint64_t number = view->numbers[i];
@@ -294,11 +294,11 @@ int check_journal(struct check *check)
 		.damage = tell_damage,
 		.opened = begin_segment,
 		.arg = check};
-	int r = journal_view_list(&check->journal);
-	r = r < 0 ? r : journal_view_find(&check->journal, &visitor);
+	int r = journal_view_list(check->journal);
+	r = r < 0 ? r : journal_view_find(check->journal, &visitor);
 	tell_left_over(check);
 	check_tell(check);
-	return r < 0 ? r : journal_view_walk(&check->journal, &visitor);
+	return r < 0 ? r : journal_view_walk(check->journal, &visitor);
 }
 
 /* --- sessions of the journal --- */
@@ -306,8 +306,8 @@ int check_journal(struct check *check)
 /** Whether a start removes the folder that bears the id, and makes that of this session. */
 static bool is_made_anew(struct check *check, const struct journal_life *life, uint64_t epoch)
 {
-	return journal_view_newest(&check->journal, life->id) == life &&
-	       journal_view_folder(&check->journal, life->id, &epoch) == FOLDER_IS_DELETED;
+	return journal_view_newest(check->journal, life->id) == life &&
+	       journal_view_folder(check->journal, life->id, &epoch) == FOLDER_IS_DELETED;
 }
 
 /**
@@ -329,7 +329,7 @@ static void check_one_life(void *value, void *arg)
 	}
 	name_byte(life->segment, life->first, place);
 	if (r == 0 && !life->is_created &&
-		journal_view_life(&check->journal, life->id, strlen(life->id), meta.epoch)) {
+		journal_view_life(check->journal, life->id, strlen(life->id), meta.epoch)) {
 		check_note(check, place,
 			"the record is of epoch %016llx of session %s, which has another: holdfast new-epoch was interrupted; the next start of the server removes the record",
 			(unsigned long long)life->epoch, life->id);
@@ -349,5 +349,5 @@ static void check_one_life(void *value, void *arg)
 
 void check_lives(struct check *check)
 {
-	hash_each(check->journal.lives, check_one_life, check);
+	hash_each(check->journal->lives, check_one_life, check);
 }

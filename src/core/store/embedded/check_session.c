@@ -50,7 +50,7 @@ static void check_metadata(struct session_check *sc)
 		sc->check->files, sc->id, sc->check->ops->facts, &sc->meta, &why);
 	sc->has_metadata = r == 0;
 	sc->folder = journal_view_folder(
-		&sc->check->journal, sc->id, sc->has_metadata ? &sc->meta.epoch : NULL);
+		sc->check->journal, sc->id, sc->has_metadata ? &sc->meta.epoch : NULL);
 	if (r == 0 || sc->folder == FOLDER_IS_DELETED) {
 		return;
 	}

@@ -1,6 +1,6 @@
 /* Names: the lines of keys.jsonl, and a table of them in memory. */
-#ifndef HOLDFAST_NAMES_H
-#define HOLDFAST_NAMES_H
+#ifndef HOLDFAST_LOG_NAMES_H
+#define HOLDFAST_LOG_NAMES_H
 
 #include "holdfast/buffer.h"
 #include "holdfast/record.h"
