@@ -8,7 +8,13 @@
 #include "fuzz.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/door_acp.h"
+#include "holdfast/door_ai.h"
+#include "holdfast/door_push.h"
+#include "holdfast/door_streams.h"
+#include "holdfast/door_tap.h"
 #include "holdfast/server.h"
+#include "server/routes/routes.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -32,6 +38,7 @@ struct stage {
 	struct clock clock;
 	struct limits limits;
 	struct session_table *sessions;
+	struct door doors[18];
 	struct server *server;
 	struct access *access; /* NULL: no token is wanted */
 	char dir[64];
@@ -144,6 +151,14 @@ static struct stage *make_stage(bool wants_tokens)
 	if (wants_tokens) {
 		open_access(stage);
 	}
+	memcpy(stage->doors,
+		(struct door[18]){door_tap, {.routes = session_routes}, {.routes = observer_routes},
+			{.routes = producer_routes}, {.routes = feed_routes},
+			{.routes = blob_routes}, {.routes = queue_routes}, {.routes = login_routes},
+			{.routes = metrics_routes}, {.routes = agent_routes},
+			{.routes = completion_routes}, door_push, door_ai, door_acp, door_ds,
+			door_raw, {.routes = file_routes}},
+		sizeof(stage->doors));
 	static char host[] = "127.0.0.1";
 	static const struct server_trust trust = {0};
 	static const struct listen_address listen = {.host = host};
@@ -154,6 +169,7 @@ static struct stage *make_stage(bool wants_tokens)
 					      .listen = &listen,
 					      .listen_count = 1,
 					      .trust = &trust,
+					      .doors = stage->doors,
 					      .web_dir = wants_tokens ? NULL : stage->dir,
 					      .access = stage->access,
 					      .metrics = wants_tokens ? metrics_create() : NULL,
