@@ -8,7 +8,9 @@
  *
  * Blank lines belong to the block before them; those at the start of the text belong to the first
  * block. So a block that is complete (a closed fence, a paragraph and its blank line) stays open
- * until the first byte of the next one; block_scanner_closable() says that it can be ended earlier.
+ * until the first byte of the next one. The caller can end it earlier: a block that is complete
+ * (block_scanner_is_complete()) gets only blank lines, one that is closable (block_scanner_closable())
+ * could still go on, as a list behind a blank line can.
  */
 #ifndef HOLDFAST_BLOCK_SCANNER_H
 #define HOLDFAST_BLOCK_SCANNER_H

@@ -94,7 +94,7 @@ struct encoder {
 	/** One page of a load. */
 	struct frame *(*page)(void *reader, const struct loaded_frame *in);
 	struct frame *(*events)(void *reader, const struct live_events *in);
-	/** The observer has been sent all events that there are. */
+	/** The observer has been sent all events that there are. WebSockets learn it from the page. */
 	struct frame *(*live)(void *reader, const struct connected_frame *now);
 	/** Text that the open event has grown by. */
 	struct frame *(*delta)(void *reader, const struct open_part *in);

@@ -1,8 +1,8 @@
 /*
  * Observers: clients that watch a session (proto/protocol.md). An observer is essentially a cursor
- * into the session's log; being live only means that the cursor is at the end. Loading and
- * following live are the same code, and a slow observer costs no memory for the events it has yet
- * to get.
+ * into the session's log; it becomes live when the cursor first reaches the end. Loading and
+ * following live are one pump with one way to fetch events, and a slow observer costs no memory for
+ * the events it has yet to get.
  *
  * A channel is a session as its observers see it: only what is committed. The session owns it,
  * updates it, and calls the channel_… functions; observers know nothing else of the session.
@@ -92,7 +92,10 @@ struct channel {
 void channel_init(struct channel *channel, const struct limits *limits, struct session_log *log);
 /** No observer may be left. */
 void channel_finish(struct channel *channel);
-/** Sends events that were just committed (max_seq has grown) to every live observer. */
+/**
+ * Sends events that were just committed (max_seq has grown): those who are live get them now, those
+ * who load go on towards them.
+ */
 void channel_wake(struct channel *channel);
 /** Counts the observers that load, or that have not been sent the newest events. */
 size_t channel_count_behind(const struct channel *channel);

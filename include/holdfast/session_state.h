@@ -88,7 +88,7 @@ struct session_state {
 	json_t *read; /* the same, if it was parsed here and must be freed */
 	const struct input_event *input;
 	bool is_due;
-	bool is_recovered;
+	bool is_recovered; /* it comes from an agent's history: RECORD_RECOVERED */
 };
 
 /** `limits`, `ops` and `owner` must outlive the state, which must not move in memory. */

@@ -12,8 +12,9 @@
  *   DIR/sessions/<id>/metadata.json  epoch, the owner's facts, how much of the others is durable
  *   DIR/set-aside/, DIR/trash/       damaged sessions; deleted ones until their files are gone
  *
- * Data flows one way: a record and the events that it completes -> gathered batch -> the journal on
- * disk -> the logs -> synced(). All functions run on the loop's thread; the journal is written and
+ * Data flows one way: a record and the events that it completes -> gathered batch (of an engine: a
+ * group) -> the journal on disk -> the logs, whose files are not synced here -> synced(). An lsn is
+ * the number of a batch: all its records share it. All functions run on the loop's thread; the journal is written and
  * synced on a thread of its own, cold reads and checkpoints run on libuv's thread pool.
  */
 #ifndef HOLDFAST_STORE_H
@@ -400,8 +401,8 @@ uint64_t session_log_first_seq(const struct session_log *log);
 uint64_t session_log_last_seq(const struct session_log *log);
 
 /**
- * Gathers a record for the next group. Returns the group's lsn (> 0, never falling), or a negative
- * errno once the store has failed.
+ * Gathers a record of the log's session for the journal; no event yet. Returns the lsn of its batch
+ * (> 0, never falling), or a negative errno once the store has failed.
  */
 int64_t session_log_append(
 	struct session_log *log, enum record_kind kind, int64_t ts, const char *data, size_t len);

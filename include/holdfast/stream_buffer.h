@@ -37,7 +37,7 @@ struct stream_input {
 struct stream_buffer_ops {
 	/** Emits a complete event; in seq order, without a gap. `view` is borrowed. */
 	void (*emit)(void *owner, const struct event_view *view);
-	/** An input is held until the open block ends; it will be emitted with this seq. */
+	/** An input is held until the open block ends or is cut; it will be emitted with this seq. */
 	void (*held)(void *owner, uint64_t seq, const struct stream_input *input);
 };
 

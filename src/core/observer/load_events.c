@@ -1,6 +1,6 @@
 /*
  * Plans loads (proto/protocol.md#loading-step-by-step): where one starts, its pages, and when the
- * client's position is no longer valid.
+ * client's position is no longer valid. observer_load(), in observer.c, carries the plan out.
  */
 #include "holdfast/observer.h"
 

@@ -191,8 +191,8 @@ static void let_held_out(struct stream_buffer *sb)
 }
 
 /**
- * An input that is not text has arrived. Returns true if it must wait for the open block, else cuts
- * or ends that block. A block that was cut, and of which nothing has arrived since, stays as it is.
+ * An input that is not text has arrived. Returns true if it must wait for the open block; else makes
+ * way for it: cuts or ends that block, which emits it. A block that was cut, and of which nothing has arrived since, stays as it is.
  */
 static bool must_hold(struct stream_buffer *sb)
 {
@@ -369,7 +369,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 	return first ? first : sb->completed_seq;
 }
 
-/* --- thoughts --- */
+/* --- held inputs, and thoughts --- */
 
 /** Assigns an input its seq and appends it to the held inputs. */
 static struct held *hold(struct stream_buffer *sb, const struct stream_input *in)

@@ -4,7 +4,10 @@
 
 #include "holdfast/stream_buffer.h"
 
-/** An input that has its seq and waits for a block to end. Thoughts keep their text, not JSON. */
+/**
+ * An input that has its seq and waits for a block to end; or the open thought, which may wait for
+ * nothing. Thoughts keep their text, not JSON.
+ */
 struct held {
 	struct list link;
 	uint64_t seq;
@@ -33,7 +36,7 @@ struct open_text {
 	size_t guard_checked; /* length of the text at the last check for unmatched markers */
 };
 
-/** What decides where blocks are cut, apart from the text. */
+/** What decides where blocks are cut, apart from the text: sizes, and rules of older journals. */
 struct sizes {
 	size_t paragraph;
 	size_t thought;
