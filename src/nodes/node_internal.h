@@ -5,7 +5,7 @@
 #ifndef HOLDFAST_NODE_INTERNAL_H
 #define HOLDFAST_NODE_INTERNAL_H
 
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "holdfast/placement.h"
 
 #include "node_link.h"

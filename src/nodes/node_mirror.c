@@ -8,7 +8,7 @@
 #include "mirror_internal.h"
 
 #include "node_socket.h"
-#include "server/websocket/ws_internal.h"
+#include "server/ws_internal.h"
 
 #include "mirror.h"
 #include "node_identity.h"

@@ -5,7 +5,7 @@
  */
 #include "node_internal.h"
 #include "holdfast/door_tap.h"
-#include "server/websocket/ws_internal.h"
+#include "server/ws_internal.h"
 
 #include "mirror.h"
 

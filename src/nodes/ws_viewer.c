@@ -5,7 +5,7 @@
  * all.
  */
 #include "node_internal.h"
-#include "server/websocket/ws_internal.h"
+#include "server/ws_internal.h"
 
 #include "mirror.h"
 #include "holdfast/requests.h"

@@ -1,4 +1,4 @@
-/* Shared by the files of src/server, and still by doors and nodes: the connection and server structs, and what each file exports. */
+/* Shared by the files of src/server, and still by nodes: the connection and server structs, and what each file exports. */
 #ifndef HOLDFAST_NET_INTERNAL_H
 #define HOLDFAST_NET_INTERNAL_H
 

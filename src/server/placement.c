@@ -1,6 +1,6 @@
 #include "placement_internal.h"
 
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 
 #include <string.h>
 

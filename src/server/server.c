@@ -2,7 +2,7 @@
  * The server: creates and destroys it, and does what concerns all connections: the end of a tick,
  * sessions that change or move, and draining.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "placement_internal.h"
 
 #include "holdfast/deflate.h"

@@ -6,7 +6,7 @@
  * Origin is one origin as browsers write it (RFC 6454, section 6.2): an empty one, `null` and several are
  * nobody's, and are refused. Our own may have the default port or capitals; one of --allow-origin may not.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Logins of browsers: exchanges a token for a cookie and a second half (proto/access.md). */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "server/routes/routes.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * Authentication (proto/access.md): the token or login of a request or WebSocket, and the answers
  * to wrong ones. Host and Origin have been checked before (auth.c).
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "server/placement_internal.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * Limits on connections: in all, per client address, per session, and half open ones, whose peers
  * have not sent a request or token yet.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

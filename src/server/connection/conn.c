@@ -2,11 +2,11 @@
  * One connection: what HTTP and all kinds of WebSocket have in common. It is closed only at the end
  * of a loop tick, so no function has to expect it to vanish while it runs.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "server/placement_internal.h"
 
 #include "server/listen/peer.h"
-#include "server/websocket/ws_internal.h"
+#include "server/ws_internal.h"
 
 #include "holdfast/loop.h"
 

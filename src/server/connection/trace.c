@@ -1,5 +1,5 @@
 /* The trace context of a request, and the line that logs the request. */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/traceparent.h"

@@ -1,5 +1,5 @@
 /* Admission of a request by its head: who sends it, and what is refused before its body arrives. */
-#include "http_internal.h"
+#include "server/http_internal.h"
 #include "server/placement_internal.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Builds HTTP answers, and the heads of those that are streamed. */
-#include "http_internal.h"
+#include "server/http_internal.h"
 #include "server/placement_internal.h"
 
 #include "holdfast/clock.h"

@@ -1,8 +1,8 @@
 /* The REST API (proto/protocol.md#rest): requests about sessions, and the server's health. */
-#include "http_internal.h"
+#include "server/http_internal.h"
 #include "server/placement_internal.h"
 #include "server/routes/routes.h"
-#include "server/websocket/ws_internal.h"
+#include "server/ws_internal.h"
 
 #include "holdfast/session_list.h"
 

@@ -1,5 +1,5 @@
 /* What those who serve a request may read of it (http_exchange.h). */
-#include "http_internal.h"
+#include "server/http_internal.h"
 
 void *http_door_state(const struct conn *conn)
 {

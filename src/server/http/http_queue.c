@@ -1,5 +1,5 @@
 /* GET /api/sessions/{id}/queue: the prompts that wait for their turn. */
-#include "http_internal.h"
+#include "server/http_internal.h"
 #include "server/routes/routes.h"
 
 #include <string.h>

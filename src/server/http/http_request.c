@@ -4,7 +4,7 @@
  * forwarded request is taken as it arrives; any other is gathered, and the request is routed when
  * it is complete.
  */
-#include "http_internal.h"
+#include "server/http_internal.h"
 #include "server/placement_internal.h"
 
 #include <assert.h>

@@ -4,7 +4,7 @@
  * nothing is read (server_end_tick()). The first line that is refused ends the stream; the events
  * before it stay. The only answer comes at the end of the body, when all its events are durable.
  */
-#include "http_internal.h"
+#include "server/http_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Parses and checks the query of a request. */
-#include "http_internal.h"
+#include "server/http_internal.h"
 
 #include "holdfast/sse.h"
 

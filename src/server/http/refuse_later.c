@@ -2,7 +2,7 @@
  * Refusals that depend on the session's state are sent only when that state is durable: clients
  * rely on them, and many are final, but if a write fails, the state is rolled back.
  */
-#include "http_internal.h"
+#include "server/http_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

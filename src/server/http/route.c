@@ -1,5 +1,5 @@
 /* Looks up the route of a request (door.h), and answers from it what the path says. */
-#include "http_internal.h"
+#include "server/http_internal.h"
 
 #include <string.h>
 

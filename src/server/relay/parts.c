@@ -1,7 +1,7 @@
 #include "holdfast/parts.h"
 
 #include "holdfast/buffer.h"
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 
 #include <ctype.h>
 #include <stddef.h>

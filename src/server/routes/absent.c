@@ -2,7 +2,7 @@
  * Sessions that exist and are not served: those whose files cannot be read for now, and damaged ones.
  * What a client may not see it is not told of; the caller has checked that.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 
 #include <errno.h>
 #include <string.h>

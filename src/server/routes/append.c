@@ -1,5 +1,5 @@
 /* Appends a producer's events or snapshot to its session, which they may create. */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 
 #include "holdfast/intake.h"
 

@@ -2,7 +2,7 @@
  * Serves the page's files from two directories, and opened files, such as a session's images. Links
  * and dot files in those directories are not served. Files are read on the thread pool.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "routes.h"
 
 #include "holdfast/beneath.h"

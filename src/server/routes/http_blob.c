@@ -3,9 +3,9 @@
  * in pieces as it arrives: while one piece is written the next one gathers, and once that is full,
  * nothing is read until the write is done.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "routes.h"
-#include "server/websocket/ws_internal.h"
+#include "server/ws_internal.h"
 
 #include "holdfast/blobs.h"
 #include "holdfast/diag.h"

@@ -2,7 +2,7 @@
  * Path completion: GET /api/sessions/{id}/files looks in the working directory of a session, GET
  * /api/files in a directory that a new session can have.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "routes.h"
 
 #include "holdfast/hide.h"

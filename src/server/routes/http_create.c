@@ -2,7 +2,7 @@
  * Creates sessions, and lists the agents and directories that they can have
  * (proto/protocol.md#rest).
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "server/placement_internal.h"
 #include "routes.h"
 

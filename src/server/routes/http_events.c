@@ -2,7 +2,7 @@
  * The events of a session over HTTP: reading a page, and appending an event, an array of events or
  * a snapshot.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* GET /metrics: counters kept as things happen, and gauges that are read on request. */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "routes.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * Sessions of other nodes are read from the store, as far as the session list shows them. Their
  * owners are not asked, so that the sessions of a dead node are found as well.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 
 #include "holdfast/event_search.h"
 #include "holdfast/loop.h"

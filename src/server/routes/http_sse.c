@@ -4,7 +4,7 @@
  * reconnecting cannot cure is an HTTP status, at which EventSource gives up; any other is an event
  * followed by the end of the stream, after which EventSource reconnects.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 
 #include "holdfast/sse.h"
 

@@ -3,7 +3,7 @@
  * of the type that the prompt says, not too large, and of a kind that the agent accepts. Meanwhile
  * the connection is parked, as it is while names are loaded.
  */
-#include "server/websocket/ws_internal.h"
+#include "server/ws_internal.h"
 
 #include "holdfast/blobs.h"
 #include "holdfast/loop.h"

@@ -1,5 +1,5 @@
 /* The feed: the list of sessions, and their changes. A WebSocket, or server-sent events. */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "routes.h"
 
 #include "holdfast/session_list.h"

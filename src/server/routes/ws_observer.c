@@ -2,10 +2,10 @@
  * The observer's WebSocket, which passes its requests to the observer, the session and its agent,
  * and its stream of server-sent events, which has none.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "server/placement_internal.h"
 #include "routes.h"
-#include "server/websocket/ws_internal.h"
+#include "server/ws_internal.h"
 
 #include "holdfast/intake.h"
 

@@ -1,7 +1,7 @@
 /* The producer's WebSocket: append, answered with `appended` once durable, and keepalive. */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "routes.h"
-#include "server/websocket/ws_internal.h"
+#include "server/ws_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* An observer's requests about prompts: sending, listing, editing and removing them. */
-#include "server/websocket/ws_internal.h"
+#include "server/ws_internal.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * The server's certificate and key: reads them at startup, and again when the operator asks for it.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 
 #include "tls.h"
 

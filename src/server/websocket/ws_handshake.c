@@ -2,7 +2,7 @@
  * Turns a connection into a WebSocket (RFC 6455, section 4): the handshake, the kind of socket at a
  * path, and the session that it is for.
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 #include "server/placement_internal.h"
 
 #include "holdfast/deflate.h"

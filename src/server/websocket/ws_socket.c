@@ -2,7 +2,7 @@
  * A WebSocket (RFC 6455): messages, control frames and the closing handshake. Each kind of socket
  * handles the messages in a file of its own (struct conn_ops).
  */
-#include "server/http/http_internal.h"
+#include "server/http_internal.h"
 
 #include "holdfast/deflate.h"
 

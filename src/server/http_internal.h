@@ -1,4 +1,4 @@
-/* HTTP inside the server, and still in doors and nodes: reading requests, sending answers, and the handlers of each path. */
+/* Shared by the files of src/server, and still by nodes: HTTP, reading requests, sending answers, and the handlers of each path. */
 #ifndef HOLDFAST_HTTP_INTERNAL_H
 #define HOLDFAST_HTTP_INTERNAL_H
 
