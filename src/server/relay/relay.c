@@ -162,8 +162,6 @@ static void handle_store_revived(void *owner)
 	relay->store_failing = false;
 	if (relay->agents) {
 		relay->agents->ops->retry(relay->agents);
-	} else {
-		session_table_each(relay->sessions, recover_session, relay);
 	}
 }
 
