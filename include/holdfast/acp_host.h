@@ -17,8 +17,8 @@ struct acp_host_config {
 	const struct limits *limits;
 	const struct agent_list *list; /* must outlive the host; empty: prompts are refused */
 	const char *private_dir; /* see struct workspace_config; NULL: none */
-	char *cgroup; /* where agents get control groups (cgroup.h); NULL: nowhere; taken over */
-	struct sandbox sandbox; /* of agents; `tmp` NULL: none; taken over */
+	char *cgroup; /* where agents get control groups (cgroup.h); NULL: nowhere; taken over, also on failure */
+	struct sandbox sandbox; /* of agents; `tmp` NULL: none; taken over, also on failure */
 	char *const *env; /* entries of --agent-env, see agent_env.h; NULL: none */
 	bool has_deadline; /* see agent_host_ops.deadline; needs /proc */
 	/** Called once, from the loop: no agent can be started or ended any more. */

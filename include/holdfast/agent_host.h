@@ -66,7 +66,7 @@ typedef void agent_dirs_done(void *arg, const struct agent_dirs_found *found);
 /* --- the operations --- */
 
 struct agent_host_ops {
-	/* For the server and its doors; agents.c of src/server calls them. */
+	/* For the server and its doors. Who has found an offer (agent_host_find()) has a host. */
 
 	/**
 	 * Whether a prompt of this session can be given to an agent: its own is busy already, or the
@@ -156,8 +156,8 @@ struct agent_host_ops {
 	void (*stop)(
 		struct agent_host *host, bool is_waited_for, void (*done)(void *arg), void *arg);
 	/**
-	 * Frees the host, once the agents, the sessions and the clients are gone. The loop has to run
-	 * once more, and blocks up to a second.
+	 * Frees the host, after `stop`, once the agents, the sessions and the clients are gone. Blocks
+	 * up to a second. The loop has to run once more afterwards.
 	 */
 	void (*destroy)(struct agent_host *host);
 };

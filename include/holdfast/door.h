@@ -45,7 +45,7 @@ struct conn_ops {
 	size_t (*kept)(const struct conn *conn);
 	/**
 	 * A session was deleted, or moves to another server. Called for every connection of this
-	 * kind, whatever its session is; conn.session is still set, and is dropped next. May be
+	 * kind, whatever its session is; conn_session() is still set, and is dropped next. May be
 	 * NULL.
 	 */
 	void (*session_lost)(struct conn *conn, const struct session *session, bool is_deleted);

@@ -98,11 +98,11 @@ void hosted_append_stopped(
 	struct hosted *hosted, const char *reason, const char *detail, const char *errors);
 /** agent_inputs.go_on: inputs that waited for a file or for the store may have been passed on. */
 void hosted_go_on(struct agent_inputs *inputs);
+/** Ends the turn; `owner` is a struct hosted. */
+void hosted_end_turn(void *owner, const char *stop_reason, const char *message);
 
 /* acp_host.c */
 /** agent_host_ops.has_room */
 bool acp_host_has_room(const struct agent_host *base, const struct session *session);
-/** Ends the turn; `owner` is a struct hosted. */
-void hosted_end_turn(void *owner, const char *stop_reason, const char *message);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Checks and lists the directories that sessions can have, and completes paths of files in them
- * while a person types (agent_host.h). All of it runs on a thread of its own, one job at a time, so that a file
- * system that hangs delays only those who ask for directories and files.
+ * while a person types (agent_host.h). All of it runs on a thread of its own, one job at a time, so
+ * that a file system that hangs delays only those who ask for directories and files.
  */
 #ifndef HOLDFAST_AGENT_DIRS_H
 #define HOLDFAST_AGENT_DIRS_H
