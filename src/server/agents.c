@@ -8,8 +8,8 @@
 /** Why a session has no agent, in words for people. */
 static const char *lack(const struct agent_host *agents)
 {
-	return !agents ? "this server was built without agents, so that sessions take no prompts; "
-			 "the build option -Dagents=true adds them"
+	return !agents ? "this server was built without agents, and takes no prompts; "
+			 "build it with -Dagents=true"
 	       : agents->offer_count
 		       ? "the agent of this session is no longer in the --agents file; put it back, or start a new session"
 		       : "this server runs without an agent; start it with --agent \"COMMAND\" or --agents FILE";

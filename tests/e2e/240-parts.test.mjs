@@ -20,7 +20,7 @@ const parts = read('src/server/relay/parts.c').split(/\.name = /).slice(1).map((
 });
 const here = parts.filter(({ name }) => !(name in leftOut));
 const gone = parts.filter(({ name }) => name in leftOut);
-const sentence = (what, part) => `${what}: this program was built without ${part.name}; the build option ${part.option} adds it`;
+const sentence = (what, part) => `${what}: this program was built without ${part.name}; build it with ${part.option}`;
 
 test('the table names what the program has', async () => {
 	assert.deepEqual(parts.map(({ name }) => name), ['agents', 'postgres', 'acp', 'ai', 'durable_streams', 'notify']);

@@ -108,8 +108,8 @@ const struct part *parts_lack_option(const char *name)
 
 char *part_refusal(const struct part *part, const char *what)
 {
-	return xprintf("%s: this program was built without %s; the build option %s adds it", what,
-		part->name, part->build_option);
+	return xprintf("%s: this program was built without %s; build it with %s", what, part->name,
+		part->build_option);
 }
 
 /** The variable of an option: HOLDFAST_ and its name in capitals. The caller frees it. */
