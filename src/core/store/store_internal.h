@@ -39,7 +39,7 @@ struct log_keys {
 	/* Recovery: the names of inputs that gave events up to this one are in the file, or replayed. */
 	uint64_t known_to;
 	struct buffer replayed; /* lines of names, until the others are in memory */
-	uint64_t doubtful; /* a repair: names that may have been in records that are gone */
+	uint64_t doubtful; /* names that may have been in records that are gone */
 };
 
 struct session_log {

@@ -49,14 +49,16 @@ static void check_metadata(struct session_check *sc)
 	int r = store_files_read_metadata(
 		sc->check->files, sc->id, sc->check->ops->facts, &sc->meta, &why);
 	sc->has_metadata = r == 0;
-	sc->folder = journal_view_folder(
-		sc->check->journal, sc->id, sc->has_metadata ? &sc->meta.epoch : NULL);
+	bool is_unread =
+		r < 0 && r != -ENOENT && r != -EBADMSG; /* the server cannot read it either */
+	sc->folder = is_unread ? FOLDER_IS_UNKNOWN
+			       : journal_view_folder(sc->check->journal, sc->id,
+					 sc->has_metadata ? &sc->meta.epoch : NULL);
 	if (r == 0 || sc->folder == FOLDER_IS_DELETED) {
 		return;
 	}
 	bool is_empty = !store_files_size(sc->check->files->sessions_fd, path);
 	bool is_made_again = sc->folder == FOLDER_IS_CREATED;
-	bool is_unread = r != -ENOENT && r != -EBADMSG; /* the server cannot read it either */
 	if (is_unread || (!is_made_again && (r != -ENOENT || !is_empty))) {
 		check_problem(sc->check, place, "%s", why);
 	} else if (sc->check->files->in_use) {

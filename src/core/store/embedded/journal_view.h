@@ -1,7 +1,7 @@
 /*
  * The journal as a whole: which of its segments count, what is damaged, and which of its records
- * count for a session. Every reader of the journal decides by this: recovery, the check, a
- * migration, and the replay while the server runs.
+ * count for a session. Recovery, the check, a migration, and the replay while the server runs decide
+ * by this.
  */
 #ifndef HOLDFAST_JOURNAL_VIEW_H
 #define HOLDFAST_JOURNAL_VIEW_H

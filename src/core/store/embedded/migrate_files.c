@@ -98,6 +98,9 @@ static int keep(void *arg, const struct record *record, const struct journal_pla
 /** A server that has stopped leaves nothing torn or half begun: the next start goes on from that. */
 static int handle_damage(void *arg, enum journal_damage damage, const struct journal_place *place)
 {
+	if (damage == JOURNAL_BATCH_DAMAGED) {
+		return 0; /* its records are good */
+	}
 	bool is_of_crash = damage == JOURNAL_TORN || damage == JOURNAL_UNBEGUN;
 	return is_of_crash ? -EAGAIN : place->error ? place->error : -EBADMSG;
 }

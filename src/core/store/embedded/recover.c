@@ -433,7 +433,9 @@ static int replay_all(struct recovery *rec)
 		if (rules->replayed) {
 			rules->replayed(rec, log);
 		}
-		doubt_keys(rec, log);
+		if (r == 0) {
+			doubt_keys(rec, log);
+		}
 	}
 	return r;
 }

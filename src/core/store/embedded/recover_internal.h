@@ -13,7 +13,8 @@ struct recovery {
 	const char *only; /* recover only this session; NULL: all */
 	struct journal_view view;
 	bool only_looks; /* change nothing on disk */
-	bool was_cut; /* the newest segment had a torn batch; logs get events only of synced ones */
+	bool has_relaxed; /* some segment was written without syncs: logs may have more events */
+	bool was_cut; /* a torn batch was cut off, and logs have events of synced batches only */
 	int error; /* of make_missing() */
 	struct hash *kept; /* a set: ids of sessions replayed from records kept in their folders */
 	char **ret_why;

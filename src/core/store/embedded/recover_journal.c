@@ -170,7 +170,7 @@ static int handle_damage(void *arg, enum journal_damage damage, const struct jou
 		journal_view_note_damaged(&rec->view, place->session);
 		return 0;
 	case JOURNAL_TORN:
-		rec->was_cut = !(place->reader->flags & JOURNAL_FLAG_RELAXED);
+		rec->was_cut = !rec->has_relaxed;
 		return rec->only_looks ? 0 : cut_segment(rec->store, number, place->at);
 	case JOURNAL_LACKS_HEADER:
 	case JOURNAL_REST_DAMAGED:
@@ -191,10 +191,17 @@ int recover_find_segments(struct recovery *rec)
 	return journal_view_find(&rec->view, &visitor);
 }
 
+/** journal_visitor.opened */
+static void note_relaxed(void *arg, const struct journal_place *place)
+{
+	struct recovery *rec = arg;
+	rec->has_relaxed = rec->has_relaxed || (place->reader->flags & JOURNAL_FLAG_RELAXED);
+}
+
 int recover_walk_journal(struct recovery *rec, visit_record visit)
 {
 	const struct journal_visitor visitor = {
-		.record = visit, .damage = handle_damage, .arg = rec};
+		.record = visit, .damage = handle_damage, .opened = note_relaxed, .arg = rec};
 	return journal_view_walk(&rec->view, &visitor);
 }
 
